@@ -88,7 +88,7 @@ impl Candidate for Squareplus {
             params: vec![ParamValue::F32(self.b)],
             grid: Grid::Invocations(request.outputs[0].elements()),
         };
-        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), counters: 0, cost: 1.0 })
+        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost: 1.0 })
     }
 }
 

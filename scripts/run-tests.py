@@ -58,7 +58,7 @@ programs = [program for program in programs if program[0] in ("test", "macro")]
 if not programs:
     sys.exit("run-tests: no programs were given")
 # The longest first, longest of all first: one that began last would have a core for itself while the others idle.
-longest = ["hard_kernels", "products", "reductions", "scans", "onnx", "random_graphs", "kernels", "ui", "convolutions", "attention", "norms", "fused_kernels", "minilm"]
+longest = ["hard_kernels", "products", "reductions", "scans", "onnx", "random_graphs", "kernels", "ui", "convolutions", "attention", "attention_parts", "norms", "fused_kernels", "minilm"]
 programs.sort(key=lambda program: longest.index(program[1]) if program[1] in longest else len(longest))
 with ThreadPoolExecutor(os.cpu_count()) as several:
     ends = list(several.map(run, programs))

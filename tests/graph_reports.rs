@@ -71,7 +71,7 @@ fn one_step(kernel: Kernel, request: &Request<'_>, params: Vec<ParamValue>) -> R
     let bindings = (0..request.inputs.len()).map(Slot::Input).chain([Slot::Output(0)]).collect();
     let grid = Grid::Invocations(request.outputs[0].elements());
     let step = Step::Kernel(KernelStep { kernel: Arc::new(kernel), bindings, params, grid });
-    Ok(Implementation { steps: vec![step], scratch: Vec::new(), counters: 0, cost: 1.0 })
+    Ok(Implementation { steps: vec![step], scratch: Vec::new(), cost: 1.0 })
 }
 
 impl Candidate for Halved {

@@ -60,8 +60,19 @@ impl CpuBackend {
 
     /// Runs a recording: uploads, commands, downloads.
     pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
+        self.run_own(CpuRecording::of(recording, &self.shared)?, io)
+    }
+
+    /// Runs a recording without run words; it is done when the call returns.
+    pub(crate) fn submit_recording(&self, recording: &dyn Recording) -> Result<()> {
+        let own = CpuRecording::of(recording, &self.shared)?;
+        own.rules.expect_none(&Command::first_label(&own.commands))?;
+        self.run_own(own, RunIo::default())
+    }
+
+    /// Runs a recording that this device made.
+    fn run_own(&self, recording: &CpuRecording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
-        let recording = CpuRecording::of(recording, shared)?;
         let mut state = lock(&recording.state);
         shared.state.checks().io(&io, &recording.rules, state.ran)?;
         let RunIo { run_words, uploads, downloads } = io;
@@ -80,13 +91,6 @@ impl CpuBackend {
         state.ran = true;
         CounterCells::add(&shared.state.counters.submissions);
         Ok(())
-    }
-
-    /// Runs a recording without run words; it is done when the call returns.
-    pub(crate) fn submit_recording(&self, recording: &dyn Recording) -> Result<()> {
-        let own = CpuRecording::of(recording, &self.shared)?;
-        own.rules.expect_none(&Command::first_label(&own.commands))?;
-        self.run_recording(recording, RunIo::default())
     }
 }
 

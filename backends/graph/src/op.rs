@@ -177,10 +177,36 @@ pub struct Implementation {
     pub steps: Vec<Step>,
     /// Bytes of each piece of scratch memory, alive from the first step to the last.
     pub scratch: Vec<Dim>,
-    /// Numbers that its kernels count in ([`Slot::Counters`]), at the upper bounds of the symbols; 0 if none does.
-    pub counters: u64,
     /// A guess of its time in microseconds at the upper bounds of the symbols, to compare candidates.
     pub cost: f64,
+}
+
+impl Implementation {
+    /// All that its steps bind, read and write.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.steps.iter().flat_map(|step| match step {
+            Step::Kernel(step) => step.bindings.iter().chain(&[]),
+            Step::Call(call) => call.reads.iter().chain(&call.writes),
+        })
+    }
+
+    /// How many numbers a kernel of it counts in ([`Slot::Counters`]), if one does.
+    ///
+    /// # Errors
+    /// They are none in number, or bound more than once: a node has counters of one kernel.
+    pub(crate) fn counters(&self) -> Result<Option<u64>, String> {
+        let mut counts = self.slots().filter_map(|slot| match slot {
+            Slot::Counters(count) => Some(*count),
+            Slot::Input(_) | Slot::Output(_) | Slot::Over { .. } | Slot::Scratch(_) | Slot::Empty => None,
+        });
+        match (counts.next(), counts.next()) {
+            (Some(first), Some(second)) => {
+                Err(format!("it binds counters twice, {first} and {second} of them; expected once at most"))
+            }
+            (Some(0), None) => Err("it binds 0 counters; expected 1 or more".to_owned()),
+            (count, _) => Ok(count),
+        }
+    }
 }
 
 /// A piece of work on the device or the host.
@@ -257,9 +283,9 @@ pub enum Slot {
     },
     /// That piece of scratch memory.
     Scratch(usize),
-    /// All of its counters, for a binding of `&[Atomic<u32>]`, by which workgroups of one launch find out which of them is the last. A kernel that binds them finds zeros and leaves zeros: they lie in memory that nothing else shares,
+    /// So many counters, at the upper bounds of the symbols and at least one, for a binding of `&[Atomic<u32>]`, by which workgroups of one launch find out which of them is the last. One binding of an op has them. A kernel that binds them finds zeros and leaves zeros: they lie in memory that nothing else shares,
     /// which is cleared once, when it is made, and runs that use it never overlap. A kernel is done as a whole, or the device is lost.
-    Counters,
+    Counters(u64),
     /// An empty slice, for an optional operand that is not there.
     Empty,
 }

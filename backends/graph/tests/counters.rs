@@ -51,8 +51,8 @@ fn summed_by_the_last(x: &[u32], y: &mut [u32], sums: &mut [u32], counters: &[At
 /// The sum of all elements.
 #[derive(Clone, Copy, Debug)]
 struct Total {
-    /// For how many counters it asks.
-    counters: u64,
+    /// A kernel for each, which binds so many counters.
+    counters: &'static [u64],
 }
 
 impl Candidate for Total {
@@ -66,14 +66,16 @@ impl Candidate for Total {
             return Err(Ineligible::NeedsContiguous(vec![0]));
         }
         let groups = x.ty.elements().quotient_up(SIZE as i64);
-        let step = KernelStep {
-            kernel: Arc::new(summed_by_the_last::KERNEL.clone()),
-            bindings: vec![Slot::Input(0), Slot::Output(0), Slot::Scratch(0), Slot::Counters],
-            params: Vec::new(),
-            grid: Grid::Workgroups(groups.clone()),
+        let step = |count: &u64| {
+            Step::Kernel(KernelStep {
+                kernel: Arc::new(summed_by_the_last::KERNEL.clone()),
+                bindings: vec![Slot::Input(0), Slot::Output(0), Slot::Scratch(0), Slot::Counters(*count)],
+                params: Vec::new(),
+                grid: Grid::Workgroups(groups.clone()),
+            })
         };
-        let (scratch, counters) = (vec![groups * 4i64], self.counters);
-        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch, counters, cost: 1.0 })
+        let steps = self.counters.iter().map(step).collect();
+        Ok(Implementation { steps, scratch: vec![groups * 4i64], cost: 1.0 })
     }
 }
 
@@ -83,7 +85,7 @@ impl Op for Total {
     }
 
     fn attributes(&self) -> Vec<(&'static str, String)> {
-        vec![("counters", self.counters.to_string())]
+        vec![("counters", format!("{:?}", self.counters))]
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
@@ -114,7 +116,7 @@ fn graph(count: Dim) -> Graph {
     let x = graph.input("x", U32, vec![count]).unwrap();
     let squares = graph.mul(x, x).unwrap();
     for (name, tensor) in [("sum", x), ("squares", squares)] {
-        let total = graph.add_one(Total { counters: 1 }, &[tensor]).unwrap();
+        let total = graph.add_one(Total { counters: &[1] }, &[tensor]).unwrap();
         graph.output(name, total).unwrap();
     }
     graph
@@ -189,13 +191,17 @@ fn the_proof_holds_counters_to_their_places() {
 }
 
 #[test]
-fn counters_that_nobody_asked_for_are_refused() {
-    let mut graph = Graph::new();
-    let x = graph.input("x", U32, vec![Dim::from(MOST)]).unwrap();
-    let total = graph.add_one(Total { counters: 0 }, &[x]).unwrap();
-    graph.output("sum", total).unwrap();
-    for device in counting_devices() {
-        let error = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap_err();
-        assert!(error.to_string().contains("it binds counters, but asks for none"), "{error}");
-    }
+fn counters_that_are_none_or_bound_twice_are_refused() {
+    let refused = |counters: &'static [u64], reason: &str| {
+        let mut graph = Graph::new();
+        let x = graph.input("x", U32, vec![Dim::from(MOST)]).unwrap();
+        let total = graph.add_one(Total { counters }, &[x]).unwrap();
+        graph.output("sum", total).unwrap();
+        for device in counting_devices() {
+            let error = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    };
+    refused(&[0], "it binds 0 counters; expected 1 or more");
+    refused(&[1, 2], "it binds counters twice, 1 and 2 of them; expected once at most");
 }

@@ -74,7 +74,7 @@ impl Candidate for Way<'_> {
             params: Vec::new(),
             grid: Grid::Invocations(request.outputs[0].elements()),
         };
-        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), counters: 0, cost: 1.0 })
+        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost: 1.0 })
     }
 }
 

@@ -91,6 +91,8 @@ struct Offer<'a> {
     candidate: &'a dyn Candidate,
     implementation: Implementation,
     copied: Vec<Copied>,
+    /// How many numbers a kernel counts in, if one does.
+    counters: Option<u64>,
     cost: f64,
     /// How often it reads an element of each input, if it says so.
     passes: Vec<Option<u32>>,
@@ -280,18 +282,17 @@ fn accept(
         program.values.len() - 1
     });
     let scratch: Vec<_> = scratch.collect();
-    let counters = best.implementation.counters;
-    let counters = (counters > 0).then(|| {
+    let counters = best.counters.map(|count| {
         program.values.push(Value {
             name: format!("counters of {}", node.name),
-            bytes: Dim::from(i64::try_from(counters.saturating_mul(COUNTER_BYTES)).unwrap_or(i64::MAX)),
+            bytes: Dim::from(i64::try_from(count.saturating_mul(COUNTER_BYTES)).unwrap_or(i64::MAX)),
             ty: None,
             origin: Origin::Counters,
             meaning: Meaning::Counters { node: work.node },
         });
         program.values.len() - 1
     });
-    if program.nothing.is_none() && binds_nothing(&best.implementation) {
+    if program.nothing.is_none() && best.implementation.slots().any(|slot| *slot == Slot::Empty) {
         program.nothing = Some(program.values.len());
         program.values.push(Value {
             name: "an operand that is not there".to_owned(),
@@ -319,13 +320,6 @@ fn accept(
     work.chosen = Some(Chosen { candidate, implementation, scratch, counters, over: replaced, passes });
     program.works.push(Work::Kernels(work));
     decision
-}
-
-fn binds_nothing(implementation: &Implementation) -> bool {
-    implementation.steps.iter().any(|step| match step {
-        Step::Kernel(step) => step.bindings.contains(&Slot::Empty),
-        Step::Call(call) => call.reads.contains(&Slot::Empty),
-    })
 }
 
 fn costlier(offer: &Offer<'_>) -> String {
@@ -360,6 +354,7 @@ fn offer<'a>(
             Err(Ineligible::Other(reason)) => return Err(reason),
             Ok(implementation) => {
                 fits(&implementation, &operands, outputs, device)?;
+                let counters = implementation.counters()?;
                 let wanted = unbindable(&implementation, &operands, device);
                 if wanted.is_empty() {
                     let over = taken_over(&implementation);
@@ -370,7 +365,7 @@ fn offer<'a>(
                     let copying = made.map(|copied| LAUNCH + 2.0 * bytes(copied) / COPY_BYTES_PER_MICROSECOND);
                     let cost = implementation.cost + copying.sum::<f64>();
                     let passes = (0..operands.len()).map(|input| candidate.passes(&request, input)).collect();
-                    return Ok(Offer { candidate, implementation, copied, cost, passes });
+                    return Ok(Offer { candidate, implementation, copied, counters, cost, passes });
                 }
                 wanted.into_iter().map(last).collect::<Vec<_>>()
             }
@@ -437,7 +432,6 @@ fn fits(
         Slot::Scratch(piece) if *piece >= implementation.scratch.len() => {
             Err(format!("it binds scratch {piece}, but asks for {}", implementation.scratch.len()))
         }
-        Slot::Counters if implementation.counters == 0 => Err("it binds counters, but asks for none".to_owned()),
         _ => Ok(()),
     };
     for step in &implementation.steps {

@@ -6,17 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::{Located, Origin, Program, ValueId, Work};
 use crate::graph::Graph;
-use crate::op::{Implementation, Slot, Step};
+use crate::op::{Implementation, Slot};
 
 /// The outputs that take over the memory of inputs, each with its input.
 pub(super) fn taken_over(implementation: &Implementation) -> BTreeSet<(usize, usize)> {
-    let slots = implementation.steps.iter().flat_map(|step| match step {
-        Step::Kernel(step) => step.bindings.iter().chain(&[]),
-        Step::Call(call) => call.reads.iter().chain(&call.writes),
-    });
-    let over = slots.filter_map(|slot| match slot {
+    let over = implementation.slots().filter_map(|slot| match slot {
         Slot::Over { output, input } => Some((*output, *input)),
-        Slot::Input(_) | Slot::Output(_) | Slot::Scratch(_) | Slot::Counters | Slot::Empty => None,
+        Slot::Input(_) | Slot::Output(_) | Slot::Scratch(_) | Slot::Counters(_) | Slot::Empty => None,
     });
     over.collect()
 }

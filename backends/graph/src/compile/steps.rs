@@ -403,14 +403,14 @@ fn used(
 ) -> Result<Use, String> {
     let located = match slot {
         Slot::Input(input) => op.inputs.get(*input),
-        Slot::Output(_) | Slot::Over { .. } | Slot::Scratch(_) | Slot::Counters | Slot::Empty => None,
+        Slot::Output(_) | Slot::Over { .. } | Slot::Scratch(_) | Slot::Counters(_) | Slot::Empty => None,
     };
     let value = match slot {
         Slot::Input(_) => located.map(|located| located.value),
         Slot::Output(output) | Slot::Over { output, .. } => op.outputs.get(*output).copied(),
         Slot::Empty => program.nothing,
         Slot::Scratch(piece) => chosen.scratch.get(*piece).copied(),
-        Slot::Counters => chosen.counters,
+        Slot::Counters(_) => chosen.counters,
     };
     let value = value.ok_or_else(|| format!("{slot:?} does not exist"))?;
     let mut used = whole(program, value, access);

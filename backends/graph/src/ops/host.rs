@@ -48,7 +48,7 @@ where
         writes: vec![Slot::Output(0)],
         params: sizes,
     };
-    Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), counters: 0, cost }
+    Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost }
 }
 
 /// Sizes and strides as they come to a host step.

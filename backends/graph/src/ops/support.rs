@@ -95,12 +95,11 @@ pub fn one_kernel(
     Implementation {
         steps: vec![Step::Kernel(KernelStep { kernel, bindings, params, grid })],
         scratch: Vec::new(),
-        counters: 0,
         cost,
     }
 }
 
-/// The steps of another op's implementation as those of an op that makes use of it: `input` and `output` stand for its own, and its scratch memory goes behind what is in `scratch`. Counters, if its kernels have any, are for the op to ask for.
+/// The steps of another op's implementation as those of an op that makes use of it: `input` and `output` stand for its own, and its scratch memory goes behind what is in `scratch`.
 pub fn steps_within(other: Implementation, input: &Slot, output: &Slot, scratch: &mut Vec<Dim>) -> Vec<Step> {
     let first = scratch.len();
     scratch.extend(other.scratch);
@@ -109,7 +108,7 @@ pub fn steps_within(other: Implementation, input: &Slot, output: &Slot, scratch:
             Slot::Input(_) => input.clone(),
             Slot::Output(_) => output.clone(),
             Slot::Scratch(piece) => Slot::Scratch(first + piece),
-            other @ (Slot::Over { .. } | Slot::Counters | Slot::Empty) => other,
+            other @ (Slot::Over { .. } | Slot::Counters(_) | Slot::Empty) => other,
         });
         slots.collect()
     };

@@ -112,7 +112,7 @@ impl Candidate for Way {
                 (vec![Step::Call(host)], Vec::new())
             }
         };
-        Ok(Implementation { steps, scratch, counters: 0, cost: self.cost })
+        Ok(Implementation { steps, scratch, cost: self.cost })
     }
 }
 
@@ -195,7 +195,7 @@ impl Candidate for InPlace {
             params: Vec::new(),
             grid: Grid::Invocations(x.ty.elements()),
         };
-        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), counters: 0, cost: 1.0 })
+        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost: 1.0 })
     }
 }
 

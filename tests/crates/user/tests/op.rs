@@ -44,7 +44,7 @@ struct WeighedSum {
 fn one_step(kernel: &Kernel, params: Vec<ParamValue>, grid: Grid) -> Implementation {
     let bindings = vec![Slot::Input(0), Slot::Output(0)];
     let step = KernelStep { kernel: Arc::new(kernel.clone()), bindings, params, grid };
-    Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), counters: 0, cost: 1.0 }
+    Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost: 1.0 }
 }
 
 fn contiguous(request: &Request<'_>) -> Result<(), Ineligible> {

@@ -134,12 +134,7 @@ pub(crate) fn by_elements(
     });
     let chosen = Chosen {
         candidate: ELEMENT_BY_ELEMENT,
-        implementation: Implementation {
-            steps: vec![OpStep::Kernel(step)],
-            scratch: Vec::new(),
-            counters: 0,
-            cost: 0.0,
-        },
+        implementation: Implementation { steps: vec![OpStep::Kernel(step)], scratch: Vec::new(), cost: 0.0 },
         scratch: Vec::new(),
         counters: None,
         over: Vec::new(),

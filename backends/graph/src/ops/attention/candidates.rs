@@ -240,12 +240,8 @@ impl Candidate for Kernels {
         let cut = (busy / most(&groups)).min(most(&sizes.keys) / LEAST_KEYS).clamp(1, 128);
         let all_rows = sizes.batch.clone() * sizes.key_heads.clone() * rows;
         let slots = all_rows.clone() * cut;
-        let counters = match (joining, cut) {
-            (false, _) => 0,
-            // Something even if nobody counts.
-            (true, 1) => 1,
-            (true, _) => u64::try_from(most(&all_rows)).unwrap_or(0),
-        };
+        // One even if nobody counts.
+        let counters = joining.then(|| if cut == 1 { 1 } else { most(&all_rows).unsigned_abs() });
         // A quad of a sum for each, and behind them two numbers for each; something even if nobody writes it.
         let bytes = slots.clone() * (sizes.value_elements.clone() + 2i64) * 4i64;
         let scratch = if cut == 1 { Dim::from(16i64) } else { bytes };
@@ -284,7 +280,7 @@ impl Candidate for Kernels {
         }
         let mut bindings = op.reads();
         bindings.extend([Slot::Output(0), Slot::Scratch(0)]);
-        bindings.extend(joining.then_some(Slot::Counters));
+        bindings.extend(counters.map(Slot::Counters));
         let mut steps =
             vec![Step::Kernel(KernelStep { kernel, bindings, params, grid: Grid::Workgroups(groups.clone() * cut) })];
         if cut > 1 && !joining {
@@ -323,7 +319,6 @@ impl Candidate for Kernels {
         Ok(Implementation {
             steps,
             scratch: vec![scratch],
-            counters,
             cost: kernel_time(request.device, LAUNCH * launches + time),
         })
     }
@@ -487,7 +482,6 @@ impl Candidate for Plain {
         Ok(Implementation {
             steps: vec![Step::Kernel(step)],
             scratch: if tells { Vec::new() } else { vec![Dim::from(16i64)] },
-            counters: 0,
             cost: kernel_time(request.device, LAUNCH + flops / PLAIN_FLOPS),
         })
     }

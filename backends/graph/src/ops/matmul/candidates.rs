@@ -125,7 +125,7 @@ pub(super) fn summed(
         cost += LAUNCH + 2.0 * upper(&bytes) / CACHE_BYTES;
         scratch.push(bytes);
     }
-    Ok(Implementation { steps, scratch, counters: 0, cost: kernel_time(request.device, cost) })
+    Ok(Implementation { steps, scratch, cost: kernel_time(request.device, cost) })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,7 +315,7 @@ impl Candidate for Narrow {
         let depth = upper(k) / upper(&Dim::from(parts));
         let cost = LAUNCH * steps.len() as f64 + NARROW_ENDS + rounds * depth * NARROW_TIME;
         let cost = kernel_time(request.device, cost);
-        Ok(Implementation { steps, scratch, counters: 0, cost })
+        Ok(Implementation { steps, scratch, cost })
     }
 }
 

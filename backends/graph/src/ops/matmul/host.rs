@@ -64,7 +64,7 @@ impl Candidate for Panels {
             writes: vec![Slot::Output(0)],
             params: sizes,
         };
-        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), counters: 0, cost })
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }
 

@@ -92,7 +92,7 @@ impl Candidate for Library {
         let step =
             CallStep { name, callee: Callee::Product(asked), reads, writes: vec![Slot::Output(0)], params: Vec::new() };
         let cost = if request.device.kind == DeviceKind::Cpu { cost_on_cores(&asked) } else { cost(&asked) };
-        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), counters: 0, cost })
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }
 

@@ -367,14 +367,20 @@ impl Candidate for Widest<'_> {
         if op.residual || !runs[0].is(1) {
             return no("a residual, or vectors that lie otherwise than a row".to_owned());
         }
-        let is_fast = if is_kept { op.kind == NormKind::Layer || op.beta } else { !op.beta };
-        if !is_fast {
-            return no("it takes longer so".to_owned());
-        }
         let longest = if is_kept { kept::LONGEST } else { 4 * HELD_BY_WIDEST * WIDEST };
         let lengths = (4 * LARGEST * SIZE + 1) as i64..=longest as i64;
         if !lengths.contains(&elements.bounds().1) {
             return no(format!("rows of {elements} elements: it is for {} to {}", lengths.start(), lengths.end()));
+        }
+        if op.beta && !is_kept {
+            return no("a beta, which its kernel does not add".to_owned());
+        }
+        let cost = moved(request, op, 1.0);
+        if is_kept && op.kind != NormKind::Layer && !op.beta {
+            let other = Registers(op).name();
+            return no(format!(
+                "it would take {cost:.1} us, as would `{other}`, measured to be faster at rows that are scaled alone"
+            ));
         }
         let (divisor, numbers) = op.constants(&elements);
         let [levels, extents, x_strides, v_strides] = starts;
@@ -399,7 +405,7 @@ impl Candidate for Widest<'_> {
                 wants_moments,
             ],
             Grid::Workgroups(rows),
-            moved(request, op, 1.0),
+            cost,
         );
         Ok(Implementation { scratch, ..implementation })
     }

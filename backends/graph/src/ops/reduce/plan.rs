@@ -139,7 +139,7 @@ pub(super) fn implement(
     let launches = plan.steps.len() as f64;
     let cost = transfer_time(upper(&x.ty.bytes())) + LAUNCH * (launches - 1.0);
     let cost = kernel_time(device, cost);
-    Ok(Implementation { steps: plan.steps, scratch: plan.scratch, counters: 0, cost })
+    Ok(Implementation { steps: plan.steps, scratch: plan.scratch, cost })
 }
 
 /// By what positions along a reduced axis are multiplied.

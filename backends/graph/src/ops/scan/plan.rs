@@ -197,7 +197,7 @@ pub(super) fn implement(
     if pieces < 2 {
         let step = launch.step(&kernels.scan, slots(Slot::Empty, Slot::Scratch(0)), Part::Whole, exclusive, reverse)?;
         let cost = kernel_time(device, transfer_time(2.0 * bytes));
-        return Ok(Implementation { steps: vec![step], scratch: vec![number(value)], counters: 0, cost });
+        return Ok(Implementation { steps: vec![step], scratch: vec![number(value)], cost });
     }
     // Whole rounds, which keep quads whole too.
     launch.chunk = launch.n.quotient_up(pieces * span) * span;
@@ -225,5 +225,5 @@ pub(super) fn implement(
     ];
     let part = sequences * pieces * value;
     let cost = kernel_time(device, transfer_time(3.0 * bytes) + 2.0 * LAUNCH);
-    Ok(Implementation { steps, scratch: vec![part.clone(), part, number(value)], counters: 0, cost })
+    Ok(Implementation { steps, scratch: vec![part.clone(), part, number(value)], cost })
 }

@@ -228,7 +228,7 @@ impl<'a> Work<'a> {
     fn done(self, device: &Properties, bytes: f64, others: f64) -> Implementation {
         let launches = LAUNCH * self.steps.len() as f64;
         let cost = kernel_time(device, transfer_time(bytes) + launches) + others;
-        Implementation { steps: self.steps, scratch: self.scratch, counters: 0, cost }
+        Implementation { steps: self.steps, scratch: self.scratch, cost }
     }
 }
 

@@ -199,6 +199,6 @@ impl Candidate for Latest<'_> {
             step("scatter_last", vec![Slot::Input(0), Slot::Output(0)], params, count)?,
         ];
         let cost = kernel_time(request.device, transfer_time(bytes));
-        Ok(Implementation { steps, scratch: Vec::new(), counters: 0, cost })
+        Ok(Implementation { steps, scratch: Vec::new(), cost })
     }
 }

@@ -52,6 +52,6 @@ impl Candidate for Rows<'_> {
             params: vec![columns.clone(), wanted.clone(), count],
         };
         let cost = transfer_time(3.0 * upper(&x.bytes()));
-        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), counters: 0, cost })
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }

@@ -137,7 +137,7 @@ impl<'a> Work<'a> {
     fn done(self, device: &Properties, microseconds: f64) -> Implementation {
         let launches = LAUNCH * self.steps.len() as f64;
         let cost = kernel_time(device, microseconds + launches);
-        Implementation { steps: self.steps, scratch: self.scratch, counters: 0, cost }
+        Implementation { steps: self.steps, scratch: self.scratch, cost }
     }
 
     /// The unsigned integer of the width of the elements, which the kernels are called after.

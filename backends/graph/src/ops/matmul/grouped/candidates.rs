@@ -126,6 +126,6 @@ impl Candidate for Tiles {
             upper(&tiles) + upper(&count.minimum(&request.inputs[0].ty.shape[0])) * upper(&n.quotient_up(edge));
         let time = (passes / BUSY_WORKGROUPS).max(1.0) * upper(&k) * TILE_TIME;
         let cost = kernel_time(request.device, LAUNCH + time) + sorting;
-        Ok(Implementation { steps, scratch, counters: 0, cost })
+        Ok(Implementation { steps, scratch, cost })
     }
 }

@@ -54,7 +54,7 @@ impl Candidate for ByGroup {
             writes: vec![Slot::Output(0)],
             params: sizes,
         };
-        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), counters: 0, cost })
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }
 

@@ -128,6 +128,6 @@ impl Candidate for Tiled<'_> {
             scratch.push(number(4));
         }
         let cost = 2.0 * LAUNCH + cost_of(&parts);
-        Ok(Implementation { steps: launches, scratch, counters: 0, cost: kernel_time(request.device, cost) })
+        Ok(Implementation { steps: launches, scratch, cost: kernel_time(request.device, cost) })
     }
 }
