@@ -2,87 +2,99 @@
 
 use crate::isa::Work;
 use crate::math::mul_add;
+use crate::number::Number;
 
-/// Columns whose numbers lie together and that are walked along at once.
-const COLUMNS: usize = 4;
-/// Vectors of neighbouring columns whose sums stay in registers.
-const STRIP: usize = 8;
+/// Vectors of a column whose numbers lie together that are multiplied at once: its sums are as many chains of additions, and memory brings in one column after the other.
+const VECTORS_AT_ONCE: usize = 4;
+/// Rows of the matrix that are walked along at once: a row's part in a block is too short for the processor to read ahead in it, so that as many are asked for together.
+const ROWS_AT_ONCE: usize = 16;
 
 /// Adds the products of a row with columns of a matrix to `sums`, of which there are as many as columns; the matrix starts at the first.
-pub(crate) struct OneRow<'t> {
+pub(crate) struct OneRow<'t, B> {
     pub(crate) a: &'t [f32],
-    pub(crate) b: &'t [f32],
+    pub(crate) b: &'t [B],
     /// Of K and of columns; one of them is 1.
     pub(crate) strides: [usize; 2],
     pub(crate) sums: &'t mut [f32],
 }
 
-impl Work for OneRow<'_> {
+impl<B: Number> Work for OneRow<'_, B> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
         let Self { a, b, strides: [along, across], sums } = self;
         if along == 1 {
-            let (fours, rest) = sums.as_chunks_mut::<COLUMNS>();
-            let done = fours.len() * COLUMNS;
-            for (four, sums) in fours.iter_mut().enumerate() {
-                let columns = std::array::from_fn(|i| &b[(four * COLUMNS + i) * across..][..a.len()]);
-                dots::<FMA, LANES, COLUMNS>(a, columns, sums);
-            }
-            for (column, sum) in rest.iter_mut().enumerate() {
-                let column = &b[(done + column) * across..][..a.len()];
-                dots::<FMA, LANES, 1>(a, [column], std::array::from_mut(sum));
+            for (column, sum) in sums.iter_mut().enumerate() {
+                *sum += dot::<B, FMA, LANES>(a, &b[column * across..][..a.len()]);
             }
             return;
         }
-        let mut first = 0;
-        for sums in sums.chunks_mut(STRIP * LANES) {
-            let strip = &b[first..];
-            match sums.as_chunks_mut::<LANES>() {
-                (whole, []) if whole.len() == STRIP => {
-                    let mut registers = [[0.0; LANES]; STRIP];
-                    registers.copy_from_slice(whole);
-                    for (k, a) in a.iter().enumerate() {
-                        let row = &strip[k * along..][..STRIP * LANES];
-                        for v in 0..STRIP {
-                            for l in 0..LANES {
-                                registers[v][l] = mul_add::<FMA>(*a, row[v * LANES + l], registers[v][l]);
-                            }
-                        }
-                    }
-                    whole.copy_from_slice(&registers);
-                }
-                _ => {
-                    for (k, a) in a.iter().enumerate() {
-                        let row = &strip[k * along..][..sums.len()];
-                        sums.iter_mut().zip(row).for_each(|(sum, b)| *sum = mul_add::<FMA>(*a, *b, *sum));
-                    }
-                }
-            }
-            first += STRIP * LANES;
+        let (groups, rest) = a.as_chunks::<ROWS_AT_ONCE>();
+        for (group, a) in groups.iter().enumerate() {
+            let first = group * ROWS_AT_ONCE;
+            let rows = std::array::from_fn(|i| &b[(first + i) * along..][..sums.len()]);
+            add_rows::<B, FMA, LANES, ROWS_AT_ONCE>(a, rows, sums);
+        }
+        let first = groups.len() * ROWS_AT_ONCE;
+        for (i, a) in rest.iter().enumerate() {
+            add_rows::<B, FMA, LANES, 1>(&[*a], [&b[(first + i) * along..][..sums.len()]], sums);
         }
     }
 }
 
-/// Adds the products of a row with columns whose numbers lie together; each lane sums its own.
+/// The sum of the products of two lists; each lane of each vector sums its own.
 #[inline(always)]
-fn dots<const FMA: bool, const LANES: usize, const N: usize>(a: &[f32], columns: [&[f32]; N], sums: &mut [f32; N]) {
-    let (a_whole, a_rest) = a.as_chunks::<LANES>();
-    let parts = columns.map(|column| column.as_chunks::<LANES>());
-    let whole = parts.map(|(whole, _)| &whole[..a_whole.len()]);
-    let mut lanes = [[0.0; LANES]; N];
-    for (k, a) in a_whole.iter().enumerate() {
-        for i in 0..N {
+fn dot<B: Number, const FMA: bool, const LANES: usize>(a: &[f32], b: &[B]) -> f32 {
+    let ((a_vectors, a_rest), (b_vectors, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let (a_groups, a_left) = a_vectors.as_chunks::<VECTORS_AT_ONCE>();
+    let (b_groups, b_left) = b_vectors.as_chunks::<VECTORS_AT_ONCE>();
+    let mut lanes = [[0.0; LANES]; VECTORS_AT_ONCE];
+    for (a, b) in a_groups.iter().zip(b_groups) {
+        for v in 0..VECTORS_AT_ONCE {
             for l in 0..LANES {
-                lanes[i][l] = mul_add::<FMA>(a[l], whole[i][k][l], lanes[i][l]);
+                lanes[v][l] = mul_add::<FMA>(a[v][l], b[v][l].wide(), lanes[v][l]);
             }
         }
     }
-    for i in 0..N {
-        sums[i] += lanes[i].iter().sum::<f32>();
-        for (a, b) in a_rest.iter().zip(parts[i].1) {
-            sums[i] = mul_add::<FMA>(*a, *b, sums[i]);
+    for (a, b) in a_left.iter().zip(b_left) {
+        for l in 0..LANES {
+            lanes[0][l] = mul_add::<FMA>(a[l], b[l].wide(), lanes[0][l]);
+        }
+    }
+    let [mut total, others @ ..] = lanes;
+    for other in others {
+        for l in 0..LANES {
+            total[l] += other[l];
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest);
+    rest.fold(total.iter().sum(), |sum, (a, b)| mul_add::<FMA>(*a, b.wide(), sum))
+}
+
+/// Adds so many times each of some rows to `sums`, which they are as long as.
+#[inline(always)]
+fn add_rows<B: Number, const FMA: bool, const LANES: usize, const N: usize>(
+    times: &[f32; N],
+    rows: [&[B]; N],
+    sums: &mut [f32],
+) {
+    let (vectors, rest) = sums.as_chunks_mut::<LANES>();
+    let parts = rows.map(|row| row.as_chunks::<LANES>());
+    // Lengths that the compiler sees are the same are not looked at again within the loop.
+    let (of_vectors, of_rest) = (parts.map(|(own, _)| &own[..vectors.len()]), parts.map(|(_, own)| &own[..rest.len()]));
+    for (index, sums) in vectors.iter_mut().enumerate() {
+        let mut sum = *sums;
+        for i in 0..N {
+            for l in 0..LANES {
+                sum[l] = mul_add::<FMA>(times[i], of_vectors[i][index][l].wide(), sum[l]);
+            }
+        }
+        *sums = sum;
+    }
+    for (index, sum) in rest.iter_mut().enumerate() {
+        for i in 0..N {
+            *sum = mul_add::<FMA>(times[i], of_rest[i][index].wide(), *sum);
         }
     }
 }

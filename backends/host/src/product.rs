@@ -113,7 +113,32 @@ pub fn multiply<A: Number, B: Number, C: Number>(product: &Product<'_, A, B, C>,
     let out = elements
         .and_then(|elements| out.get_mut(..elements))
         .ok_or_else(|| format!("the result: {given} elements given, {batch} x {m} x {n} expected"))?;
+    if n == 1 && m > 1 {
+        return multiply_column(product, out);
+    }
     multiply_into(product, out.chunks_mut(n.max(1)))
+}
+
+/// Computes a product whose results are one column each as one of one row: that of the column, by the matrix the other way round.
+fn multiply_column<A: Number, B: Number, C: Number>(
+    product: &Product<'_, A, B, C>,
+    out: &mut [C],
+) -> Result<(), String> {
+    product.check()?;
+    let Product { batch, m, k, a, b, bias, activation, .. } = *product;
+    let turned = |[matrix, row, column]: [usize; 3]| [matrix, column, row];
+    let bias = bias.map(|bias| vec![bias[0]; m]);
+    let row = Product {
+        batch,
+        m: 1,
+        n: m,
+        k,
+        a: Matrices { values: b.values, strides: turned(b.strides) },
+        b: Matrices { values: a.values, strides: turned(a.strides) },
+        bias: bias.as_deref(),
+        activation,
+    };
+    multiply_into(&row, out.chunks_mut(m))
 }
 
 /// Computes a product into `batch` times `m` rows of `n` elements.
@@ -193,9 +218,10 @@ impl<A: Number, B: Number, C: Number> Work for Block<'_, '_, A, B, C> {
             a = &self.product.a.values[self.matrix * a_matrix + self.first_row * a_row..];
             b = &self.product.b.values[self.matrix * b_matrix + self.first_column * b_column..];
         }
-        match B::singles(b) {
-            Some(b) if m == 1 && k > 0 && (b_row == 1 || b_column == 1) => self.one_row::<FMA, LANES>(a, b),
-            _ => self.tiles::<FMA, ROWS, VECTORS, LANES>(a, b),
+        if m == 1 && k > 0 && (b_row == 1 || b_column == 1) {
+            self.one_row::<FMA, LANES>(a, b);
+        } else {
+            self.tiles::<FMA, ROWS, VECTORS, LANES>(a, b);
         }
     }
 }
@@ -203,7 +229,7 @@ impl<A: Number, B: Number, C: Number> Work for Block<'_, '_, A, B, C> {
 impl<A: Number, B: Number, C: Number> Block<'_, '_, A, B, C> {
     /// One row of A, by B as it lies.
     #[inline(always)]
-    fn one_row<const FMA: bool, const LANES: usize>(mut self, a: &[A], b: &[f32]) {
+    fn one_row<const FMA: bool, const LANES: usize>(mut self, a: &[A], b: &[B]) {
         let Product { k, bias, activation, .. } = *self.product;
         let ([_, a_row, a_column], [_, b_row, b_column]) = (self.product.a.strides, self.product.b.strides);
         let columns = self.out.first().map_or(0, |row| row.len());
@@ -362,6 +388,9 @@ mod tests {
                 (1, 1, 1),
                 (1, 67, 37),
                 (1, 300, 65),
+                (1, 37, 200),
+                (300, 1, 65),
+                (67, 1, 200),
                 (7, 13, 5),
                 (8, 48, 16),
                 (17, 51, 33),
@@ -405,9 +434,15 @@ mod tests {
     fn sums_of_many_terms_are_within_the_stated_accuracy() {
         let constant = |count: usize, _: u32| -> Vec<f32> { vec![0.1; count] };
         for values in [constant as fn(usize, u32) -> Vec<f32>, positive] {
-            for (m, n, k) in
-                [(1, 131, 4096), (2, 51, 4096), (1, 3, 10_000), (7, 13, 10_000), (1, 5, 100_003), (2, 5, 100_003)]
-            {
+            for (m, n, k) in [
+                (1, 131, 4096),
+                (131, 1, 4096),
+                (2, 51, 4096),
+                (1, 3, 10_000),
+                (7, 13, 10_000),
+                (1, 5, 100_003),
+                (2, 5, 100_003),
+            ] {
                 let (a, b, bias) = (values(m * k, 1), values(k * n, 2), values(n, 3));
                 // Rows in place and gathered; columns of B that lie together, and rows of it.
                 for (a_strides, b_strides) in [([0, k, 1], [0, 1, k]), ([0, k, 1], [0, n, 1]), ([0, 1, m], [0, n, 1])] {
@@ -474,64 +509,71 @@ mod tests {
     fn parts_of_halves_are_summed() {
         use half::f16;
         // Whole numbers, whose sums are exact.
-        let (m, n, k) = (3, 50, 5000);
-        let a: Vec<f16> = (0..m * k).map(|i| f16::from_f32((i * 11 % 7) as f32 - 3.0)).collect();
-        let b: Vec<f16> = (0..k * n).map(|i| f16::from_f32((i * 7 % 5) as f32 - 2.0)).collect();
-        at_every_level(|| {
-            for strides in [[0, 1, k], [0, n, 1]] {
-                let product = Product {
-                    batch: 1,
-                    m,
-                    n,
-                    k,
-                    a: Matrices { values: &a, strides: [0, k, 1] },
-                    b: Matrices { values: &b, strides },
-                    bias: None,
-                    activation: Activation::Identity,
-                };
-                let mut out = vec![f32::NAN; m * n];
-                multiply(&product, &mut out).unwrap();
-                for (index, found) in out.iter().enumerate() {
-                    let (row, column) = (index / n, index % n);
-                    let term = |i: usize| a[row * k + i].to_f32() * b[i * strides[1] + column * strides[2]].to_f32();
-                    assert_eq!(*found, (0..k).map(term).sum::<f32>(), "{row} {column} {strides:?}");
+        for m in [1, 3] {
+            let (n, k) = (50, 5000);
+            let a: Vec<f16> = (0..m * k).map(|i| f16::from_f32((i * 11 % 7) as f32 - 3.0)).collect();
+            let b: Vec<f16> = (0..k * n).map(|i| f16::from_f32((i * 7 % 5) as f32 - 2.0)).collect();
+            at_every_level(|| {
+                for strides in [[0, 1, k], [0, n, 1]] {
+                    let product = Product {
+                        batch: 1,
+                        m,
+                        n,
+                        k,
+                        a: Matrices { values: &a, strides: [0, k, 1] },
+                        b: Matrices { values: &b, strides },
+                        bias: None,
+                        activation: Activation::Identity,
+                    };
+                    let mut out = vec![f32::NAN; m * n];
+                    multiply(&product, &mut out).unwrap();
+                    for (index, found) in out.iter().enumerate() {
+                        let (row, column) = (index / n, index % n);
+                        let term =
+                            |i: usize| a[row * k + i].to_f32() * b[i * strides[1] + column * strides[2]].to_f32();
+                        assert_eq!(*found, (0..k).map(term).sum::<f32>(), "{row} {column} {strides:?}");
+                    }
                 }
-            }
-        });
+            });
+        }
     }
 
     #[test]
     fn halves_are_computed_with_as_singles() {
         use half::{bf16, f16};
-        let (m, n, k) = (67, 53, 40);
-        let a: Vec<f16> = (0..m * k).map(|i| f16::from_f32((i * 11 % 37) as f32 / 18.0 - 1.0)).collect();
-        let b: Vec<bf16> = (0..k * n).map(|i| bf16::from_f32((i * 7 % 31) as f32 / 16.0 - 1.0)).collect();
-        let bias: Vec<f16> = (0..n).map(|i| f16::from_f32(i as f32 / 8.0)).collect();
-        at_every_level(|| {
-            for (strides, a_strides) in [([0, 1, k], [0, k, 1]), ([0, n, 1], [0, 1, m])] {
-                let product = Product {
-                    batch: 1,
-                    m,
-                    n,
-                    k,
-                    a: Matrices { values: &a, strides: a_strides },
-                    b: Matrices { values: &b, strides },
-                    bias: Some(bias.as_slice()),
-                    activation: Activation::Identity,
-                };
-                let mut out = vec![f16::NAN; m * n];
-                multiply(&product, &mut out).unwrap();
-                for (index, found) in out.iter().enumerate() {
-                    let (row, column) = (index / n, index % n);
-                    let term = |i: usize| {
-                        a[row * a_strides[1] + i * a_strides[2]].to_f64()
-                            * b[i * strides[1] + column * strides[2]].to_f64()
+        for (m, n, k) in [(67, 53, 40), (1, 53, 40), (67, 1, 40)] {
+            let a: Vec<f16> = (0..m * k).map(|i| f16::from_f32((i * 11 % 37) as f32 / 18.0 - 1.0)).collect();
+            let b: Vec<bf16> = (0..k * n).map(|i| bf16::from_f32((i * 7 % 31) as f32 / 16.0 - 1.0)).collect();
+            let bias: Vec<f16> = (0..n).map(|i| f16::from_f32(i as f32 / 8.0)).collect();
+            at_every_level(|| {
+                for (strides, a_strides) in [([0, 1, k], [0, k, 1]), ([0, n, 1], [0, 1, m])] {
+                    let product = Product {
+                        batch: 1,
+                        m,
+                        n,
+                        k,
+                        a: Matrices { values: &a, strides: a_strides },
+                        b: Matrices { values: &b, strides },
+                        bias: Some(bias.as_slice()),
+                        activation: Activation::Identity,
                     };
-                    let wanted = (0..k).map(term).sum::<f64>() + bias[column].to_f64();
-                    assert!((found.to_f64() - wanted).abs() < 1e-3 * wanted.abs().max(1.0), "{found}, not {wanted}");
+                    let mut out = vec![f16::NAN; m * n];
+                    multiply(&product, &mut out).unwrap();
+                    for (index, found) in out.iter().enumerate() {
+                        let (row, column) = (index / n, index % n);
+                        let term = |i: usize| {
+                            a[row * a_strides[1] + i * a_strides[2]].to_f64()
+                                * b[i * strides[1] + column * strides[2]].to_f64()
+                        };
+                        let wanted = (0..k).map(term).sum::<f64>() + bias[column].to_f64();
+                        assert!(
+                            (found.to_f64() - wanted).abs() < 1e-3 * wanted.abs().max(1.0),
+                            "{found}, not {wanted}"
+                        );
+                    }
                 }
-            }
-        });
+            });
+        }
     }
 
     #[test]

@@ -23,8 +23,9 @@ const ENDS: f64 = 4.0;
 const BUSY: f64 = 132.0;
 const DEPTH: f64 = 1024.0;
 
-/// How many times as fast a processor's library is as the products of `trefoil_host`.
+/// How many times as fast a processor's library is as the products of `trefoil_host`, and as those of a single row or column, of which it reads the matrix more slowly.
 const CORES_FASTER: f64 = 1.4;
+const CORES_FASTER_OF_ONE: f64 = 0.7;
 /// Single elements of a matrix that it turns in a microsecond, and bytes of a matrix that stay in a core's cache.
 const TURNED: f64 = 1000.0;
 const CACHED: f64 = 1_048_576.0;
@@ -114,7 +115,8 @@ fn cost_on_cores(product: &LibraryProduct) -> f64 {
     let [batch, rows, columns, depth] =
         [product.batch, product.rows, product.columns, product.depth].map(|extent| extent as f64);
     let wide = f64::from(product.operands.bits()) / 32.0;
-    let multiplying = 2.0 * batch * rows * columns * depth / (CORES_FASTER * FLOPS_PER_MICROSECOND) * wide;
+    let faster = if rows.min(columns) > 1.0 { CORES_FASTER } else { CORES_FASTER_OF_ONE };
+    let multiplying = 2.0 * batch * rows * columns * depth / (faster * FLOPS_PER_MICROSECOND) * wide;
     // It turns a matrix `b` that lies column by column, unless it is read once; where that comes from memory, this takes longer than a product of few rows.
     let elements = depth * columns;
     let turns = !product.b.in_rows && rows > 1.0 && columns > 1.0 && 4.0 * elements * wide > CACHED;
