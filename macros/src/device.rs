@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use trefoil_codegen::front::{self, Bundle, Bundles, ItemInput, Names};
 
 use crate::chain::{self, Header, Resolved};
-use crate::{blocks, support};
+use crate::{blocks, mistaken, support};
 
 /// What the attribute expands to: the chain that finds what the item names.
 pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
@@ -27,7 +27,11 @@ pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
             "`#[device]` is for functions, constants, structs, enums without fields, and their `impl` blocks",
         )
         .to_compile_error();
-        return quote!(#error #item);
+        let export = mistaken::name(&item).map(|(visibility, name)| {
+            let bundle = Bundle::new(item.clone(), Names::new(), true);
+            chain::export(&bundle, &Bundles::default(), visibility, std::slice::from_ref(name))
+        });
+        return quote!(#error #item #export);
     }
     let support = support::path();
     let mut paths = blocks::macros(&item, &front::items_named(&item));
@@ -73,19 +77,21 @@ pub fn finish(input: TokenStream) -> TokenStream {
         support: support.clone(),
         file: crate::kernel::file(),
     });
+    let mut refused = None;
     let checked = match checked {
         Ok(checked) if errors.is_empty() => Some(checked),
         Ok(_) => None,
-        Err(found) => {
+        Err(mut found) => {
             let explained = !found.0.is_empty() || !errors.is_empty() || used.0.iter().any(|bundle| bundle.failed);
             let name = names_of(item).into_iter().next();
+            refused = mistaken::constant(&resolved.header.item, &mut found);
             errors.extend(found.to_compile_error());
             errors.extend(name.filter(|_| !explained).map(|name| crate::kernel::unexplained(&name)));
             None
         }
     };
     let failed = checked.is_none();
-    let rust = checked.unwrap_or_else(|| resolved.header.item.to_token_stream());
+    let rust = checked.or(refused).unwrap_or_else(|| resolved.header.item.to_token_stream());
     let rust = match syn::parse2::<syn::Item>(rust) {
         Ok(rust) => device_item(rust, failed, plain_data(item, &names, used), &support),
         Err(error) => error.to_compile_error(),
@@ -163,17 +169,15 @@ fn names_of(item: &syn::Item) -> Vec<syn::Ident> {
 /// The item as Rust has it, with what makes it an element or a parameter.
 fn device_item(item: syn::Item, failed: bool, plain: bool, support: &TokenStream) -> TokenStream {
     match item {
-        syn::Item::Struct(item) if plain => struct_item(item, failed, support),
+        syn::Item::Struct(item) if failed => mistaken::structure(&item, support),
+        syn::Item::Struct(item) if plain => struct_item(item, support),
         // Not for buffers: the host could read an enum there that is none of its variants.
-        syn::Item::Struct(item) => value_item(&item),
-        syn::Item::Enum(item) => enum_item(item, failed, support),
+        syn::Item::Struct(item) => value_item(item),
+        syn::Item::Enum(item) if failed => mistaken::enumeration(&item, support),
+        syn::Item::Enum(item) => enum_item(item, support),
         syn::Item::Fn(item) => {
-            let mut mistaken = None;
-            if failed {
-                // The mistake is reported once, by this macro; rustc would find it again in its own words.
-                mistaken = Some(without_body(&item));
-            }
-            let item = mistaken.unwrap_or(item);
+            // The mistake is reported once, by this macro; rustc would find it again in its own words.
+            let item = if failed { mistaken::function(item) } else { item };
             quote! {
                 #[allow(unstable_name_collisions, reason = "`x.erf()` is this crate's, whatever Rust will have one day")]
                 #[allow(clippy::needless_range_loop, reason = "kernels have ranges and no iterators")]
@@ -239,25 +243,14 @@ fn plain_data(item: &syn::Item, names: &Names, used: &Bundles) -> bool {
 }
 
 /// A struct that only kernels' values are of.
-fn value_item(item: &syn::ItemStruct) -> TokenStream {
-    let repr = match representation(&item.attrs, "C") {
-        Ok(repr) => repr,
-        Err(error) => return quote!(#error #item),
-    };
+fn value_item(mut item: syn::ItemStruct) -> TokenStream {
+    let (repr, error) = representation(&mut item.attrs, "C");
     let derives = missing_derives(&item.attrs, &["Clone", "Copy"]);
-    quote!(#repr #derives #item)
-}
-
-/// The function with a body that fits any signature.
-fn without_body(item: &syn::ItemFn) -> syn::ItemFn {
-    let mut item = item.clone();
-    item.attrs.push(syn::parse_quote!(#[allow(unused_variables, reason = "a function with a mistake has no body")]));
-    item.block = syn::parse_quote!({ loop {} });
-    item
+    quote!(#error #repr #derives #item)
 }
 
 /// Derives that the attribute adds: those of `wanted` that the author does not write.
-fn missing_derives(attributes: &[syn::Attribute], wanted: &[&str]) -> TokenStream {
+pub fn missing_derives(attributes: &[syn::Attribute], wanted: &[&str]) -> TokenStream {
     let mut written = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("derive")) {
         // A derive that does not parse is reported by rustc.
@@ -271,34 +264,26 @@ fn missing_derives(attributes: &[syn::Attribute], wanted: &[&str]) -> TokenStrea
     quote!(#[derive(#(::core::prelude::v1::#missing),*)])
 }
 
-/// The representation that the attribute adds, or why the author's does not fit.
-fn representation(attributes: &[syn::Attribute], wanted: &str) -> Result<TokenStream, TokenStream> {
+/// The representation that the attribute adds, and why the author's does not fit, which is taken off then: without it the type is what the message asks for, and
+/// whoever uses it has no second mistake.
+fn representation(attributes: &mut Vec<syn::Attribute>, wanted: &str) -> (TokenStream, Option<TokenStream>) {
     let name = format_ident!("{wanted}");
+    let added = quote!(#[repr(#name)]);
     let Some(written) = attributes.iter().find(|attribute| attribute.path().is_ident("repr")) else {
-        return Ok(quote!(#[repr(#name)]));
+        return (added, None);
     };
     let fits = written.parse_args::<syn::Ident>().is_ok_and(|ident| ident == wanted);
     if fits {
-        return Ok(TokenStream::new());
+        return (TokenStream::new(), None);
     }
     let message = format!("a `#[device]` type has the representation `{wanted}`; leave this attribute out");
-    Err(syn::Error::new_spanned(written, message).to_compile_error())
+    let error = syn::Error::new_spanned(written, message).to_compile_error();
+    attributes.retain(|attribute| !attribute.path().is_ident("repr"));
+    (added, Some(error))
 }
 
-fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> TokenStream {
-    if failed {
-        return mistaken_struct(&item, support);
-    }
-    let repr = match representation(&item.attrs, "C") {
-        Ok(repr) => repr,
-        Err(error) => {
-            // Without the author's it is what the message asks for, and whoever uses it has no second mistake.
-            let mut item = item;
-            item.attrs.retain(|attribute| !attribute.path().is_ident("repr"));
-            let item = struct_item(item, false, support);
-            return quote!(#error #item);
-        }
-    };
+fn struct_item(mut item: syn::ItemStruct, support: &TokenStream) -> TokenStream {
+    let (repr, error) = representation(&mut item.attrs, "C");
     let derives = missing_derives(&item.attrs, &["Clone", "Copy"]);
     let name = &item.ident;
     let expansion = quote!(#support::expansion);
@@ -314,6 +299,7 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
     let fields: Vec<_> = item.fields.iter().filter_map(|field| field.ident.as_ref()).collect();
     let (assertions, plain) = (without_padding(&item), element_of_plain_data(name, &expansion));
     quote! {
+        #error
         #repr
         #derives
         #item
@@ -348,7 +334,7 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
 }
 
 /// What makes a struct an element: of one whose fields are plain data and lie as C has them, without padding, or of a program that does not compile.
-fn element_of_plain_data(name: &syn::Ident, expansion: &TokenStream) -> TokenStream {
+pub fn element_of_plain_data(name: &syn::Ident, expansion: &TokenStream) -> TokenStream {
     quote! {
         // SAFETY: every field is plain data (layouts are known for plain data only), for which zeros are a value.
         unsafe impl #expansion::bytemuck::Zeroable for #name {}
@@ -390,45 +376,6 @@ fn without_padding(item: &syn::ItemStruct) -> TokenStream {
     assertions
 }
 
-/// A struct with a mistake, which was told: it is an element and a parameter for whoever uses it, so that no second one is shown.
-fn mistaken_struct(item: &syn::ItemStruct, support: &TokenStream) -> TokenStream {
-    // What may own memory is not copied, and what is generic is of no one size: these are said to be nothing.
-    let copied = |field: &syn::Field| match &field.ty {
-        syn::Type::Path(path) => path
-            .path
-            .segments
-            .last()
-            .is_some_and(|last| !["String", "Vec", "Box"].iter().any(|name| last.ident == name)),
-        syn::Type::Array(_) => true,
-        _ => false,
-    };
-    if !item.generics.params.is_empty() || !item.fields.iter().all(copied) {
-        return item.to_token_stream();
-    }
-    let derives = missing_derives(&item.attrs, &["Clone", "Copy"]);
-    let (name, expansion) = (&item.ident, quote!(#support::expansion));
-    let plain = element_of_plain_data(name, &expansion);
-    quote! {
-        #derives
-        #item
-
-        const _: () = {
-            #plain
-            impl #expansion::Param for #name {
-                fn words(
-                    self,
-                    _: &mut [#expansion::Leaf],
-                ) -> ::core::result::Result<(), ::std::string::String> {
-                    loop {}
-                }
-            }
-            impl #expansion::Layout for #name {
-                const LAYOUT: u64 = 0;
-            }
-        };
-    }
-}
-
 /// The layout of a field, as a constant expression.
 fn layout_of(ty: &syn::Type, expansion: &TokenStream) -> TokenStream {
     match ty {
@@ -440,17 +387,12 @@ fn layout_of(ty: &syn::Type, expansion: &TokenStream) -> TokenStream {
     }
 }
 
-fn enum_item(item: syn::ItemEnum, failed: bool, support: &TokenStream) -> TokenStream {
-    if failed {
-        return item.to_token_stream();
-    }
-    let repr = match representation(&item.attrs, "u32") {
-        Ok(repr) => repr,
-        Err(error) => return quote!(#error #item),
-    };
+fn enum_item(mut item: syn::ItemEnum, support: &TokenStream) -> TokenStream {
+    let (repr, error) = representation(&mut item.attrs, "u32");
     let derives = missing_derives(&item.attrs, &["Clone", "Copy", "PartialEq", "Eq"]);
     let name = &item.ident;
     quote! {
+        #error
         #repr
         #derives
         #item

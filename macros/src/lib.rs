@@ -12,6 +12,7 @@ mod kernel;
 mod launch;
 mod layout;
 mod literals;
+mod mistaken;
 mod params;
 mod remembered;
 mod shared;

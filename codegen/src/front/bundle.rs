@@ -23,7 +23,7 @@ use syn::punctuated::Punctuated;
 pub struct Bundle {
     /// What the item is known by: a hash of its text and of the items that it names.
     pub hash: String,
-    /// The fn, const, struct, enum or impl, without the `#[device]` attribute; other attributes stay.
+    /// The fn, const, struct, enum or impl, without the `#[device]` attribute; other attributes stay. One that is `failed` may be of any kind.
     pub item: syn::Item,
     /// For each path to another item in its text, by [`path_name`], the hash of that item.
     pub names: Names,

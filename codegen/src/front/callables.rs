@@ -87,7 +87,7 @@ impl Infer<'_> {
                 Some(Entity::Function(given)) => {
                     return self.same_type(&given, wanted, scope, path).then(|| given.callable.clone());
                 }
-                Some(Entity::Failed) => return None,
+                Some(entity) if self.is_mistaken(&entity) => return None,
                 Some(_) => {
                     self.error(path, format!("`{name}` is a variable, and a function is wanted here: the path of a #[device] function, or a closure"));
                     return None;
@@ -125,6 +125,9 @@ impl Infer<'_> {
             let _ = self.coerce(node, &output, path);
             return Some(Callable::Math(function));
         }
+        if self.session.is_inner(path) {
+            return None;
+        }
         let shown = super::path_name(path);
         let advice = if intrinsics::function_of_path(path).is_some() {
             ": wrap it in a closure, as in `|x| f(x)`"
@@ -136,7 +139,7 @@ impl Infer<'_> {
     }
 
     /// `max` and `f32::max`.
-    fn math_function(&self, path: &syn::Path) -> Option<MathFunction> {
+    pub(super) fn math_function(&self, path: &syn::Path) -> Option<MathFunction> {
         if let Some(Intrinsic::Math(function)) = intrinsics::function_of_path(path) {
             return Some(function);
         }

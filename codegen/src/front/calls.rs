@@ -6,7 +6,7 @@ use super::foreign;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
 use super::named;
-use super::places::{Operand, peel, peel_reference};
+use super::places::{Operand, peel};
 use super::scope::{Entity, Infer, numeric};
 use super::tree::{Kind, Node, Origin, Root};
 use crate::ir::{BinaryOperator, Bound, Builtin, Domain, MathFunction, OperandType, Scalar, SubgroupFunction};
@@ -22,7 +22,7 @@ impl Infer<'_> {
         if path.segments.len() == 1 {
             match self.lookup(&name).cloned() {
                 Some(Entity::Function(given)) => return self.parameter_call(&given, e),
-                Some(Entity::Failed) => return self.failed(e),
+                Some(entity) if self.is_mistaken(&entity) => return self.call_in_vain(e),
                 Some(_) => return self.wrong(path, format!("`{name}` is a variable, not a function")),
                 None if self.is_captured(&name) => {
                     self.captured(&name, path);
@@ -46,21 +46,17 @@ impl Infer<'_> {
         }
         let refused = foreign::message(path);
         if self.session.is_inner(path) || refused.is_some() {
-            for argument in &e.args {
-                let _ = self.operand(peel_reference(argument));
-            }
+            let node = self.call_in_vain(e);
             return match refused {
                 Some(message) => self.wrong(path, message),
-                None => self.failed(e),
+                None => node,
             };
         }
         if let Some(owner) = named::owner(path).or_else(|| self.generic_owner(path)) {
             return self.owned_call(&owner, &name, e, hint);
         }
         let shown = super::path_name(path);
-        for argument in &e.args {
-            let _ = self.operand(peel_reference(argument));
-        }
+        self.read_in_vain(&e.args);
         let near = nearest(&name);
         let message = format!(
             "no function `{shown}` is known in kernels{near}: put #[device] on a function of your own, and `use` it where the kernel is"
@@ -225,7 +221,7 @@ impl Infer<'_> {
             Ty::Vector(lanes, _) => *lanes,
             _ => 1,
         };
-        if source == Ty::Error || target == Ty::Error {
+        if *source.scalar() == Ty::Error || *target.scalar() == Ty::Error {
             return self.failed(e);
         }
         // Of a type parameter the verifier knows the bytes, instance by instance.
@@ -366,7 +362,7 @@ impl Infer<'_> {
             nodes.push(node);
         }
         ty = self.table.shallow(&ty);
-        if ty == Ty::Error {
+        if *ty.scalar() == Ty::Error {
             return self.failed(e);
         }
         let domain = function.domain();

@@ -43,7 +43,7 @@ impl Infer<'_> {
                 let scope = self.scope.clone();
                 let ty = self.session.resolve_type_path(owner, &scope);
                 if ty == Ty::Error {
-                    return self.failed(e);
+                    return self.call_in_vain(e);
                 }
                 let (Some(function), syn::Expr::Path(path)) = (self.session.member(&ty, name), peel(&e.func)) else {
                     let message = self.session.no_member(&ty, name);
@@ -180,9 +180,10 @@ impl Infer<'_> {
                     nodes.push(self.expect(argument, &scalar));
                 }
                 let found = self.known(&scalar, e);
-                if !matches!(&found, Ty::Var(_) | Ty::Error)
-                    && !matches!(&found, Ty::Scalar(scalar) if *scalar != Scalar::Bool)
-                {
+                if found == Ty::Error {
+                    return self.failed(e);
+                }
+                if !matches!(&found, Ty::Var(_)) && !matches!(&found, Ty::Scalar(scalar) if *scalar != Scalar::Bool) {
                     let shown = self.describe(&found);
                     return self.wrong(e, format!("the lanes of a vector are numbers, this is `{shown}`"));
                 }
@@ -202,6 +203,9 @@ impl Infer<'_> {
                 };
                 let value = self.expect(value, &Ty::vector(lanes, Ty::F32));
                 let Some(scalar) = written.or(wanted) else {
+                    if hint.is_some_and(|hint| self.table.shallow(hint) == Ty::Error) {
+                        return self.failed(e);
+                    }
                     return self.wrong(e, format!("write the type to convert to: `Vec{lanes}::<f16>::from_f32(v)`"));
                 };
                 let fits = match self.table.shallow(&scalar) {

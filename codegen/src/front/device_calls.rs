@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::bundle::Bundle;
 use super::ends::Placed;
-use super::infer::Ty;
+use super::infer::{Length, Ty};
 use super::places::{Operand, peel, peel_reference};
 use super::scope::{Entity, Infer};
 use super::session::Scope;
@@ -31,17 +31,16 @@ impl Infer<'_> {
         given: Vec<Given<'_>>,
         e: &impl Placed,
     ) -> Node {
+        if bundle.failed {
+            self.read_in_vain(given.iter().filter_map(|given| match given {
+                Given::Written(argument) => Some(*argument),
+                Given::Operand(..) => None,
+            }));
+            return self.failed(e);
+        }
         let syn::Item::Fn(item) = &bundle.item else {
             return self.wrong(path, "this is not a function");
         };
-        if bundle.failed {
-            for argument in given {
-                if let Given::Written(argument) = argument {
-                    let _ = self.operand(peel_reference(argument));
-                }
-            }
-            return self.failed(e);
-        }
         let name = item.sig.ident.to_string();
         if self.session.stack.contains(&bundle.hash) {
             return self.wrong(path, format!("`{name}` calls itself by way of other functions: recursion is not part of the kernel language; use a loop"));
@@ -57,7 +56,8 @@ impl Infer<'_> {
         let mut arguments = Vec::new();
         let mut origins = Vec::new();
         let mut later = Vec::new();
-        let mut wrong = false;
+        let mut wrong = constants.iter().any(Option::is_none);
+        let constants: Vec<Length> = constants.into_iter().flatten().collect();
         for (parameter, argument) in item.sig.inputs.iter().zip(given) {
             let syn::FnArg::Typed(parameter) = parameter else {
                 return self.failed(e);
@@ -103,7 +103,10 @@ impl Infer<'_> {
                 }
                 // As in rustc, the other arguments say what the types of a closure are.
                 ParameterType::Function(ty) => later.push((ty, argument)),
-                ParameterType::Failed => wrong = true,
+                ParameterType::Failed => {
+                    self.read_in_vain([argument]);
+                    wrong = true;
+                }
             }
         }
         let mut functions = Vec::new();
@@ -117,6 +120,14 @@ impl Infer<'_> {
             syn::ReturnType::Default => Ty::Unit,
             syn::ReturnType::Type(_, ty) => self.session.resolve_type(ty, &scope),
         };
+        // A length that stays open where an argument is wrong would have come from there.
+        let is_wrong = |argument: &Argument| match argument {
+            Argument::Value(node) => self.table.shallow(&node.ty) == Ty::Error,
+            Argument::Reference(_) => false,
+        };
+        wrong |= self.session.poisoned
+            && constants.iter().any(|length| self.table.length(length).is_none())
+            && arguments.iter().any(is_wrong);
         if wrong {
             let mut node = self.failed(e);
             if result == Ty::Unit {

@@ -359,9 +359,7 @@ impl Infer<'_> {
                     let shown = super::path_name(&e.path);
                     self.error(&field.member, format!("`{shown}` has no field `{name}`"));
                 }
-                _ => {
-                    let _ = self.expr(&field.expr, None);
-                }
+                _ => self.read_in_vain([&field.expr]),
             }
         }
         let (Some(handle), Some(fields)) = (handle, fields) else {

@@ -196,13 +196,13 @@ pub(super) fn own_generics(kinds: &[(String, GenericKind)]) -> Generics {
 }
 
 impl Infer<'_> {
-    /// Variables, or what is written, for the generics of a function that is called.
+    /// Variables, or what is written, for the generics of a function that is called; no constant where what is written is wrong.
     pub(super) fn call_generics(
         &mut self,
         item: &syn::ItemFn,
         path: &syn::Path,
         own: &Scope,
-    ) -> (Generics, Vec<Ty>, Vec<Length>) {
+    ) -> (Generics, Vec<Ty>, Vec<Option<Length>>) {
         let written: Vec<&syn::GenericArgument> = match path.segments.last().map(|segment| &segment.arguments) {
             Some(syn::PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
             _ => Vec::new(),
@@ -243,8 +243,8 @@ impl Infer<'_> {
                         }
                         _ => Some(self.table.fresh_length()),
                     };
-                    let length = length.unwrap_or(Length::Known(crate::ir::Size::Literal(1)));
                     constants.push(length.clone());
+                    let length = length.unwrap_or_else(|| self.table.fresh_length());
                     generics.insert(name, GenericArgument::Const(scalar, length));
                 }
             }

@@ -288,9 +288,7 @@ impl Infer<'_> {
         let name = e.method.to_string();
         let function = self.session.member(&ty, &name).filter(|bundle| matches!(bundle.item, syn::Item::Fn(_)));
         let Some(function) = function else {
-            for argument in &e.args {
-                let _ = self.expr(argument, None);
-            }
+            self.read_in_vain(&e.args);
             let message = self.session.no_member(&ty, &name);
             return self.wrong(&e.method, message);
         };
@@ -332,7 +330,10 @@ impl Infer<'_> {
             [only] => only.clone(),
             several => {
                 let node = self.expr(&e.right, None);
-                let chosen = several.iter().find(|bundle| self.takes(bundle, &node)).or(several.first())?.clone();
+                let fitting = several.iter().find(|bundle| !bundle.failed && self.takes(bundle, &node));
+                // What one with a mistake takes, its types do not say.
+                let mistaken = || several.iter().find(|bundle| bundle.failed);
+                let chosen = fitting.or_else(mistaken).or(several.first())?.clone();
                 right = Given::Operand(Operand::Value(node), &e.right);
                 chosen
             }

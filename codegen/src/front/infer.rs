@@ -223,6 +223,15 @@ impl Table {
         }
     }
 
+    /// Makes what could be anything in a type something wrong, as what it was to hold is: that it is not known would be no news.
+    pub(super) fn give_up(&mut self, ty: &Ty) {
+        match self.shallow(ty) {
+            Ty::Var(var) if self.kind(&Ty::Var(var)) == Some(VarKind::Any) => self.bind(var, Ty::Error),
+            Ty::Vector(_, inner) | Ty::Array(inner, _) | Ty::Matrix(_, inner, _) => self.give_up(&inner),
+            _ => {}
+        }
+    }
+
     fn bind(&mut self, var: u32, ty: Ty) {
         if let Some(slot) = self.types.get_mut(var as usize) {
             *slot = State::Bound(ty);

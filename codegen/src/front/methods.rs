@@ -275,10 +275,8 @@ impl Infer<'_> {
 
     fn value_method(&mut self, receiver: Node, name: &str, e: &syn::ExprMethodCall) -> Node {
         let ty = self.known(&receiver.ty, &e.receiver);
-        if matches!(ty, Ty::Error | Ty::Never) {
-            for argument in &e.args {
-                let _ = self.expr(argument, None);
-            }
+        if matches!(ty.scalar(), Ty::Error | Ty::Never) {
+            self.read_in_vain(&e.args);
             return self.failed(e);
         }
         if let Ty::Array(_, length) = &ty {
@@ -381,9 +379,7 @@ impl Infer<'_> {
                 self.convert(receiver, target, e)
             }
             _ => {
-                for argument in &e.args {
-                    let _ = self.expr(argument, None);
-                }
+                self.read_in_vain(&e.args);
                 let of_lanes = |letters: &str| name.chars().all(|letter| letters.contains(letter));
                 if matches!(ty, Ty::Vector(..))
                     && (2..=4).contains(&name.len())

@@ -37,6 +37,7 @@ mod matches;
 mod matrices;
 mod memory;
 mod methods;
+mod mistaken;
 mod named;
 mod operators;
 mod patterns;

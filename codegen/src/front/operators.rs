@@ -35,7 +35,7 @@ impl Infer<'_> {
             ),
             _ => return self.wrong(e, "this operator is not part of the kernel language"),
         };
-        if ty == Ty::Error {
+        if *ty.scalar() == Ty::Error {
             return self.failed(e);
         }
         if let Ty::Struct(_) | Ty::Enum(_) = ty {
@@ -105,7 +105,7 @@ impl Infer<'_> {
     ) -> Option<(Node, Node, Ty)> {
         let a = self.known(&left.ty, &e.left);
         let b = self.known(&right.ty, &e.right);
-        if matches!(a, Ty::Error | Ty::Never) || matches!(b, Ty::Error | Ty::Never) {
+        if [&a, &b].iter().any(|ty| matches!(ty.scalar(), Ty::Error | Ty::Never)) {
             return None;
         }
         if is_shift(operator) {

@@ -168,8 +168,10 @@ impl<'s> Infer<'s> {
     /// Makes the node's type the expected one, or reports that it is another.
     pub(super) fn coerce(&mut self, mut node: Node, expected: &Ty, at: &impl Placed) -> Node {
         if self.table.unify(&node.ty, expected) {
-            if self.table.shallow(&node.ty) == Ty::Never {
-                node.ty = expected.clone();
+            match self.table.shallow(&node.ty) {
+                Ty::Never => node.ty = expected.clone(),
+                Ty::Error if self.session.poisoned => self.table.give_up(expected),
+                _ => {}
             }
             return node;
         }

@@ -230,6 +230,10 @@ impl Infer<'_> {
     fn alias(&mut self, name: &syn::Ident, e: &syn::ExprReference) -> Option<Statement> {
         let entity = match self.operand(peel_reference(&e.expr)) {
             Operand::Slice(slice) => Entity::Slice(slice),
+            // The name of something wrong may have been that of a slice.
+            Operand::Value(Node { kind: Kind::Error, .. }) if matches!(peel_reference(&e.expr), syn::Expr::Path(_)) => {
+                Entity::Failed
+            }
             Operand::Place(_) | Operand::Value(_) => {
                 self.error(
                     e,
