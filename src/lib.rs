@@ -77,8 +77,8 @@ pub use trefoil_dsl as dsl;
 pub use trefoil_dsl::device::{DeviceOptions, MemoryRange};
 pub use trefoil_dsl::{
     Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut, Device, DeviceKind, Dispatch, Error, Launch,
-    PinnedBuffer, Recorded, Result, Vec2, Vec3, Vec4, artefact, bf16, buffer, device, error, f16, kernel, launch,
-    prelude, report,
+    PinnedBuffer, Readback, Recorded, Result, Vec2, Vec3, Vec4, artefact, bf16, buffer, device, error, f16, kernel,
+    launch, prelude, report,
 };
 #[cfg(feature = "graph")]
 pub use trefoil_graph as graph;

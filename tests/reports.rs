@@ -78,6 +78,27 @@ fn an_assertion_that_does_not_hold_is_an_error_with_its_line_and_values() {
     }
 }
 
+/// Who takes what was read hears of them, and not who begins to read.
+#[test]
+fn what_is_read_later_tells_of_assertions() {
+    let _alone = alone();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let x = device.buffer(&[1.0f32]).unwrap();
+        let index = device.buffer(&[5u32]).unwrap();
+        let mut y = device.buffer(&[2.0f32]).unwrap();
+        device.run(picked(&index, &x, &mut y).unwrap().over(1)).unwrap();
+        let (read, again) = (y.read_later().unwrap(), y.read_later().unwrap());
+        let mut taken = [9.0];
+        let error = read.wait_into(&mut taken).unwrap_err();
+        let named = matches!(&error, Error::Assertion { kernel, more: 0, .. } if kernel == "picked");
+        assert!(named, "{error} on {}", subject.name);
+        assert_eq!(taken, [0.0], "on {}", subject.name);
+        // It is told once.
+        assert_eq!(again.wait().unwrap(), [0.0], "on {}", subject.name);
+    }
+}
+
 #[test]
 fn what_holds_says_nothing() {
     let _alone = alone();

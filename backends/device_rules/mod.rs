@@ -13,12 +13,13 @@ mod lists;
 mod memory;
 mod pipelines;
 mod products;
+mod readbacks;
 mod recordings;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub use self::{lists::*, memory::*, pipelines::*, products::*, recordings::*};
+pub use self::{lists::*, memory::*, pipelines::*, products::*, readbacks::*, recordings::*};
 use trefoil_codegen::artefact::{
     Access, Binding, CpuFunction, Element, GridKind, IndexWidth, Kernel, ParamField, ParamRole, ParamScalar,
     ParamTransport, ParamType, Params, Variant,
@@ -64,6 +65,8 @@ macro_rules! device_rules {
             memory_may_go_while_it_is_used, pinned_memory_is_moved_both_ways, pipelines_come_from_the_cache_on_disk,
             lengths_and_counts_are_held_to_what_is_bound, many_threads_may_run_one_recording, parts_of_words_may_be_written_at_once,
             parts_of_words_may_be_written_beside_lists, large_writes_are_whole, a_run_follows_the_lists_before_it,
+            what_is_read_later_is_as_it_was, any_number_of_reads_may_be_under_way, parts_are_read_later, reads_and_buffers_outlive_each_other,
+            large_reads_are_whole, a_read_is_ready_without_anybody_who_waits, many_threads_may_read_later, wrong_reads_are_errors, reads_may_fail_later,
             what_a_run_takes_is_no_mixture, submissions_follow_each_other, what_is_submitted_outlives_its_recording,
             many_threads_may_submit_one_recording, what_has_run_words_is_not_submitted);
     };

@@ -194,7 +194,7 @@ impl<T: Element> Buffer<T> {
         copy::<T>(from.into(), self.into(), &what)
     }
 
-    /// Copies all of it to the host; [`BufferSlice::read`] copies a part.
+    /// Copies all of it to the host and waits for that; [`BufferSlice::read`] copies a part, and [`Buffer::read_later`] does not wait.
     ///
     /// # Errors
     /// The device failed, or a kernel asserted what does not hold ([`Device::reports`]).
@@ -244,7 +244,7 @@ impl<T: Element> Buffer<T> {
     }
 
     /// The bytes of some elements.
-    fn range(&self, first: usize, len: usize) -> MemoryRange {
+    pub(crate) fn range(&self, first: usize, len: usize) -> MemoryRange {
         let bytes = |elements: usize| (elements * size_of::<T>()) as u64;
         MemoryRange { memory: self.memory.clone(), offset: bytes(first), bytes: bytes(len) }
     }
@@ -313,13 +313,13 @@ impl<'a, T: Element> From<&'a Buffer<T>> for BufferSlice<'a, T> {
 }
 
 /// What a buffer is called, on the device and in errors.
-fn label<T>(len: usize) -> String {
+pub(crate) fn label<T>(len: usize) -> String {
     let name = std::any::type_name::<T>();
     format!("buffer of {len} {}", name.rsplit("::").next().unwrap_or(name))
 }
 
 /// What a part of a buffer is called in errors.
-fn part<T>(buffer: usize, first: usize, len: usize) -> String {
+pub(crate) fn part<T>(buffer: usize, first: usize, len: usize) -> String {
     format!("elements {first}..{} of a {}", first + len, label::<T>(buffer))
 }
 
@@ -345,7 +345,8 @@ fn copy<T: Element>(from: BufferSlice<'_, T>, to: BufferSliceMut<'_, T>, what: &
     device.backend().execute(&[Command::Copy(command)])
 }
 
-fn expect_length(given: usize, expected: usize, what: impl FnOnce() -> String) -> Result<()> {
+/// Checks that as many elements were given as `what` names.
+pub(crate) fn expect_length(given: usize, expected: usize, what: impl FnOnce() -> String) -> Result<()> {
     if given == expected {
         return Ok(());
     }

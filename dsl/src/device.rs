@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::pinned::{Ordinary, Pinned};
 use crate::product::LibraryProduct;
 pub use crate::properties::{DeviceKind, Limits, Properties};
+use crate::readback::PendingRead;
 use crate::report::ReportBuffers;
 use crate::support::cache::DiskCache;
 use crate::support::check::{Checks, padded};
@@ -297,6 +298,12 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`Backend::write`].
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()>;
+
+    /// Copies memory aside, after everything submitted before and before everything submitted after, and does not wait for it. The memory may go meanwhile, and any number of such reads may be under way.
+    ///
+    /// # Errors
+    /// As [`Backend::write`], or there is no room for the copy.
+    fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>>;
 
     /// Makes kernels ready, in parallel, with caches on disk and in memory; the results are in the order of `kernels`.
     ///

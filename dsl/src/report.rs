@@ -174,7 +174,7 @@ impl ReportBuffer {
 impl Device {
     /// Waits for the device, and takes what its kernels have reported since it was last asked: assertions that do not hold and lines that they print, in builds with debug assertions.
     ///
-    /// Who does not ask hears of it anyway: every call that waits for the device ([`Buffer::read`](crate::Buffer::read), [`Device::wait`], [`Recorded::run`](crate::Recorded::run)) prints the lines to the
+    /// Who does not ask hears of it anyway: every call that waits for the device ([`Buffer::read`](crate::Buffer::read), [`Readback::wait`](crate::Readback::wait), [`Device::wait`], [`Recorded::run`](crate::Recorded::run)) prints the lines to the
     /// standard output, and answers [`Error::Assertion`] if there is an assertion that does not hold.
     ///
     /// ```

@@ -8,6 +8,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::readback::PendingRead;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
@@ -110,6 +111,11 @@ impl Backend for CpuBackend {
         self.shared.state.checks().transfer(from, data.len(), "read")?;
         let _turn = lock(&self.shared.turn);
         self.shared.download(from, data)
+    }
+
+    fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
+        self.shared.state.failure.check()?;
+        self.start_read(from)
     }
 
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {

@@ -20,6 +20,7 @@ mod library;
 mod limits;
 mod memory;
 mod pipeline;
+mod readback;
 mod record;
 mod submit;
 mod timing;

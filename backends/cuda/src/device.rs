@@ -11,6 +11,7 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::pinned::Pinned;
+use trefoil_dsl::readback::PendingRead;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::DeviceState;
@@ -23,6 +24,7 @@ use crate::limits::{Adapter, usable};
 use crate::memory::{self, CudaMemory};
 use crate::pipeline::PipelineStore;
 use crate::ranges::Ranges;
+use crate::readback::Landings;
 use crate::submit::Queue;
 
 /// Bytes of freed memory that the pool keeps for later.
@@ -78,6 +80,8 @@ pub(crate) struct CudaBackend {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: Mutex<Queue>,
     pub(crate) pipelines: PipelineStore,
+    /// What reads that are taken later go to; each of them gives its own back. Who has the lock takes no other.
+    pub(crate) landings: Arc<Mutex<Landings>>,
     /// Opened by the first product that wants it.
     pub(crate) library: Mutex<Option<Arc<Library>>>,
     /// If labels were asked for, and the library for them is there.
@@ -126,7 +130,8 @@ impl CudaBackend {
         let shared = Arc::new(Shared { state: DeviceState::new(id, properties), architecture, ordinal, handles });
         let ranges = if options.labels { Ranges::load() } else { None };
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
-        Ok(Self { queue: Mutex::default(), pipelines, library: Mutex::default(), ranges, shared })
+        let (queue, landings, library) = (Mutex::default(), Arc::default(), Mutex::default());
+        Ok(Self { queue, pipelines, landings, library, ranges, shared })
     }
 }
 
@@ -210,6 +215,10 @@ impl Backend for CudaBackend {
 
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         self.shared.guarded(|| self.download(from, data))
+    }
+
+    fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
+        self.shared.guarded(|| self.start_read(from))
     }
 
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {

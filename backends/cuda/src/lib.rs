@@ -28,6 +28,7 @@ mod memory;
 mod nvrtc;
 mod pipeline;
 mod ranges;
+mod readback;
 mod record;
 mod submit;
 mod tensor_map;

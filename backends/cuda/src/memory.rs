@@ -147,7 +147,8 @@ impl Memory for CudaMemory {
 pub(crate) struct Pinned {
     shared: Arc<Shared>,
     pointer: *mut u8,
-    bytes: usize,
+    /// How many they are.
+    pub(crate) bytes: usize,
 }
 
 // SAFETY: the memory is plain bytes that one owner at a time uses; the driver lets any thread free it.
@@ -171,7 +172,7 @@ impl Pinned {
 
 impl pinned::Pinned for Pinned {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the memory is valid and initialised for that many bytes as long as `self`; the GPU writes to it only while whoever lent it waits.
+        // SAFETY: the memory is valid and initialised for that many bytes as long as `self`; the GPU writes to it only while whoever lent it waits, or looks at none of it.
         unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
     }
 

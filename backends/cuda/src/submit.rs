@@ -28,6 +28,11 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    /// What errors that the GPU reports next are told of: what was submitted last, or else `what`.
+    pub(crate) fn label(&self, what: &str) -> Arc<str> {
+        self.last.clone().unwrap_or_else(|| Arc::from(what))
+    }
+
     /// Pinned memory for pieces of these sizes; `None` if there are none, so many bytes that pinning them is not worth it, or no such memory.
     fn staging(&mut self, shared: &Arc<Shared>, sizes: impl Iterator<Item = usize>) -> Result<Option<Pinned>> {
         match sizes.map(next_piece).fold(0, usize::saturating_add) {
@@ -144,7 +149,8 @@ fn next_piece(bytes: usize) -> usize {
 }
 
 impl CudaBackend {
-    fn address(&self, range: &MemoryRange) -> Result<sys::CUdeviceptr> {
+    /// Where a range begins on the GPU.
+    pub(crate) fn address(&self, range: &MemoryRange) -> Result<sys::CUdeviceptr> {
         Ok(CudaMemory::of(&range.memory, &self.shared)?.address() + range.offset)
     }
 
@@ -156,7 +162,7 @@ impl CudaBackend {
     }
 
     /// Starts a copy from the GPU. Where `data` is not pinned, the copy is done when the call returns.
-    fn start_download(&self, from: sys::CUdeviceptr, data: &mut [u8], label: &str) -> Result<()> {
+    pub(crate) fn start_download(&self, from: sys::CUdeviceptr, data: &mut [u8], label: &str) -> Result<()> {
         // SAFETY: as in `start_upload`.
         unsafe { result::memcpy_dtoh_async(data, from, self.shared.handles.stream) }
             .map_err(|error| self.shared.state.lost(label, message(error)))
@@ -199,7 +205,7 @@ impl CudaBackend {
         let address = self.address(from)?;
         // As in `upload`.
         let queue = lock(&self.queue);
-        let label = queue.last.clone().unwrap_or_else(|| Arc::from("read"));
+        let label = queue.label("read");
         self.start_download(address, data, &label)?;
         drop(queue);
         self.synchronize(&label)
@@ -251,7 +257,7 @@ impl CudaBackend {
 
     /// Waits until everything submitted is done.
     pub(crate) fn wait_all(&self) -> Result<()> {
-        let label = lock(&self.queue).last.clone().unwrap_or_else(|| Arc::from("wait"));
+        let label = lock(&self.queue).label("wait");
         self.synchronize(&label)
     }
 

@@ -13,6 +13,7 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::pinned::Pinned;
+use trefoil_dsl::readback::PendingRead;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
@@ -315,6 +316,10 @@ impl Backend for VulkanBackend {
 
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         self.guarded(|| self.download(from, data))
+    }
+
+    fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
+        self.with_room(|| self.start_read(from))
     }
 
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {

@@ -12,7 +12,7 @@
 //! # Memory
 //! Small pieces of memory lie in device memory that the host can write to, where a device has such memory over the whole heap:
 //! they are written without a copy on the device. All others are reached through pooled staging buffers, unless what a program brings or takes
-//! lies in a pinned buffer of its own, which the device copies by itself.
+//! lies in a pinned buffer of its own, which the device copies by itself. What is read later goes to a buffer of its own, which goes with the read, and not before the device is done.
 //!
 //! # On a device of the program's
 //! [`open_on`] takes the program's handles. The queue is the program's as well, and is used by turns; lists begin with a barrier after every earlier command of the queue and end
@@ -29,6 +29,7 @@ mod limits;
 mod memory;
 mod pinned;
 mod pipeline;
+mod readback;
 mod record;
 mod submit;
 mod timing;

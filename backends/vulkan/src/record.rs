@@ -84,7 +84,7 @@ pub(crate) struct Kept {
     pub(crate) memory: Vec<Arc<dyn Memory>>,
     /// Pipelines.
     pub(crate) pipelines: Vec<Arc<dyn Pipeline>>,
-    /// Pinned buffers.
+    /// Buffers that the host sees: pinned ones, and those of reads that are taken later.
     pub(crate) pinned: Vec<Arc<RawBuffer>>,
     /// What a recording is made of that the list runs.
     pub(crate) recorded: Option<Arc<Recorded>>,

@@ -10,6 +10,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::readback::PendingRead;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
@@ -109,13 +110,17 @@ impl Shared {
         if !self.state.properties.software && is_soon(wait::BRIEF, is_idle)? && self.hears {
             return self.state.failure.check();
         }
-        // This also finds a submission that was never made.
+        self.wait_asleep(submission, label)
+    }
+
+    /// As [`Shared::wait_for`], where it is not likely to be short, or done already. This also finds a submission that was never made.
+    pub(crate) fn wait_asleep(&self, submission: Option<wgpu::SubmissionIndex>, label: &str) -> Result<()> {
         self.poll(wgpu::PollType::Wait { submission_index: submission, timeout: None }, label)?;
         self.state.failure.check()
     }
 
     /// Asks wgpu how far the device is, or to wait for it. What is wrong is its loss, with which wgpu panics.
-    fn poll(&self, how: wgpu::PollType, label: &str) -> Result<wgpu::PollStatus> {
+    pub(crate) fn poll(&self, how: wgpu::PollType, label: &str) -> Result<wgpu::PollStatus> {
         let lost = |panic: Box<dyn std::any::Any + Send>| match panic.downcast::<String>() {
             Ok(message) if message.starts_with("Error in Device::poll") => Err(self.state.lost(label, message)),
             // Polling calls what the program wants called when its work is done, too.
@@ -128,7 +133,7 @@ impl Shared {
     }
 
     /// Does something unless the device failed before, or this thread is within a call already; what wgpu reports outside of any scope is a failure.
-    fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         self.state.failure.check()?;
         let _within = Within::begin(&self.state)?;
         let result = act();
@@ -347,6 +352,10 @@ impl Backend for WgpuBackend {
 
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         self.shared.guarded(|| self.download(from, data))
+    }
+
+    fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
+        self.with_room(|| self.start_read(from))
     }
 
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {

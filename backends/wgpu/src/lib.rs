@@ -22,6 +22,7 @@ mod limits;
 mod memory;
 mod passthrough;
 mod pipeline;
+mod readback;
 mod record;
 mod submit;
 mod timing;

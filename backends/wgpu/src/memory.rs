@@ -4,11 +4,13 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use trefoil_dsl::device::Memory;
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::room;
+use trefoil_dsl::support::state::lock;
 
 use crate::device::Shared;
 
@@ -87,7 +89,94 @@ impl Memory for WgpuMemory {
 }
 
 /// How long an answer that the device has given may take from another thread to this one.
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What wgpu answers to who asked for a buffer to be mapped, on whichever thread it finds out.
+#[derive(Clone, Debug, Default)]
+struct Answer(Arc<(Mutex<Option<Mapped>>, Condvar)>);
+
+/// Whether a buffer is mapped.
+type Mapped = Result<(), wgpu::BufferAsyncError>;
+
+impl Answer {
+    fn give(&self, mapped: Mapped) {
+        let (answer, given) = &*self.0;
+        *lock(answer) = Some(mapped);
+        given.notify_all();
+    }
+
+    fn get(&self) -> Option<Mapped> {
+        lock(&self.0.0).clone()
+    }
+
+    /// Waits for it, [`LONGEST`] at most.
+    fn wait(&self) -> Option<Mapped> {
+        let (answer, given) = &*self.0;
+        let waited = given.wait_timeout_while(lock(answer), LONGEST, |answer| answer.is_none());
+        let (answer, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        answer.clone()
+    }
+}
+
+/// A buffer that is mapped when the submission that fills it is done.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    buffer: wgpu::Buffer,
+    bytes: u64,
+    submission: wgpu::SubmissionIndex,
+    answer: Answer,
+}
+
+impl Mapping {
+    /// Asks for the first `bytes` bytes of a buffer that a submission fills.
+    pub(crate) fn ask(
+        shared: &Shared,
+        buffer: &wgpu::Buffer,
+        bytes: u64,
+        submission: wgpu::SubmissionIndex,
+        label: &str,
+    ) -> Result<Self> {
+        let answer = Answer::default();
+        let give = answer.clone();
+        // wgpu tells here that what a lost device made is no buffer; without a scope, it tells the program's handler, or panics.
+        let asked = shared.scoped(|| buffer.map_async(wgpu::MapMode::Read, 0..bytes, move |mapped| give.give(mapped)));
+        asked.map_err(|error| shared.state.lost(label, error))?;
+        Ok(Self { buffer: buffer.clone(), bytes, submission, answer })
+    }
+
+    /// Whether it is mapped; it does not wait for that.
+    pub(crate) fn is_there(&self, shared: &Shared, label: &str) -> Result<bool> {
+        if self.answer.get().is_none() {
+            shared.poll(wgpu::PollType::Poll, label)?;
+        }
+        match self.answer.get() {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(error)) => Err(shared.state.lost(label, error)),
+        }
+    }
+
+    /// Waits until it is mapped, and hands its bytes to `take`.
+    pub(crate) fn take<T>(self, shared: &Shared, label: &str, take: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        if self.answer.get().is_some() {
+            // It is done, while others may keep the device busy.
+            shared.wait_asleep(Some(self.submission), label)?;
+        } else {
+            shared.wait_for(Some(self.submission), label)?;
+        }
+        // Another thread that waits may have taken the answer from the device, and be about to give it.
+        match self.answer.wait() {
+            Some(Ok(())) => {}
+            Some(Err(error)) => return Err(shared.state.lost(label, error)),
+            None => return Err(shared.state.lost(label, "the device did not answer")),
+        }
+        let view = self.buffer.get_mapped_range(0..self.bytes).map_err(|error| shared.state.lost(label, error))?;
+        let taken = take(&view);
+        drop(view);
+        self.buffer.unmap();
+        Ok(taken)
+    }
+}
 
 /// Waits for a submission, maps a buffer that it filled, and hands its bytes to `take`.
 pub(crate) fn take_mapped<T>(
@@ -98,24 +187,5 @@ pub(crate) fn take_mapped<T>(
     label: &str,
     take: impl FnOnce(&[u8]) -> T,
 ) -> Result<T> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let answer = move |mapped| {
-        // The receiver may be gone if waiting failed.
-        let _ = sender.send(mapped);
-    };
-    // wgpu tells here that what a lost device made is no buffer; without a scope, it tells the program's handler, or panics.
-    let mapped = shared.scoped(|| buffer.map_async(wgpu::MapMode::Read, 0..bytes, answer));
-    mapped.map_err(|error| shared.state.lost(label, error))?;
-    shared.wait_for(Some(submission), label)?;
-    // Another thread that waits may have taken the answer from the device, and be about to send it.
-    match receiver.recv_timeout(ANSWER) {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(shared.state.lost(label, error)),
-        Err(_) => return Err(shared.state.lost(label, "the device did not answer")),
-    }
-    let view = buffer.get_mapped_range(0..bytes).map_err(|error| shared.state.lost(label, error))?;
-    let taken = take(&view);
-    drop(view);
-    buffer.unmap();
-    Ok(taken)
+    Mapping::ask(shared, buffer, bytes, submission, label)?.take(shared, label, take)
 }

@@ -17,6 +17,7 @@ use crate::device::{
     Backend, Command, Counters, Device, DeviceKind, DispatchCommand, GroupSource, Limits, MemoryRange, ParamSource,
     Pipeline, Properties, Recording, RunIo, next_device_id,
 };
+use crate::readback::PendingRead;
 use crate::support::cache::DiskCache;
 use crate::support::check::{Checks, room};
 
@@ -80,6 +81,9 @@ impl Backend for Fake {
     }
     fn read(&self, _: &MemoryRange, _: &mut [u8]) -> Result<()> {
         Ok(())
+    }
+    fn read_later(&self, _: &MemoryRange) -> Result<Box<dyn PendingRead>> {
+        Err(Error::Unavailable { kind: "fake", reason: "no launch reads".to_owned() })
     }
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
         assert_eq!(transport, ParamTransport::Value);

@@ -58,6 +58,18 @@ pub fn same_memory(a: &Arc<dyn Memory>, b: &Arc<dyn Memory>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)) || a.shares(&**b)
 }
 
+/// Checks that a transfer was given memory of the host of as many bytes as it moves; `what` names it.
+///
+/// # Errors
+/// [`Error::WrongLength`].
+pub fn same_length(given: usize, expected: u64, what: &str) -> Result<()> {
+    let given = given as u64;
+    if given == expected {
+        return Ok(());
+    }
+    Err(Error::WrongLength { what: format!("{what}, counted in bytes"), given, expected })
+}
+
 /// What is known of the device that checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks<'a> {
@@ -110,14 +122,7 @@ impl Checks<'_> {
                 length: range.memory.bytes(),
             });
         }
-        if length as u64 != range.bytes {
-            return Err(Error::WrongLength {
-                what: format!("{what}, counted in bytes"),
-                given: length as u64,
-                expected: range.bytes,
-            });
-        }
-        Ok(())
+        same_length(length, range.bytes, what)
     }
 
     /// Checks what a kernel wants against what the device has.

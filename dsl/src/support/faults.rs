@@ -27,6 +27,7 @@ use super::state::lock;
 use crate::device::{Backend, Command, Counters, Device, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo};
 use crate::error::{Error, Result};
 use crate::pinned::Pinned;
+use crate::readback::PendingRead;
 
 /// What may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +40,11 @@ pub enum Call {
     Load,
     /// [`Backend::record`].
     Record,
-    /// [`Backend::execute`], [`Backend::run`], [`Backend::submit`] and [`Backend::time`]: nothing of it runs.
+    /// [`Backend::execute`], [`Backend::run`], [`Backend::submit`], [`Backend::time`] and [`Backend::read_later`]: nothing of it runs.
     Submission,
     /// [`Backend::wait`].
     Wait,
-    /// [`Backend::read`], and the downloads of a [`Backend::run`], whose commands have run by then. What should have been read is filled with bytes that mean nothing.
+    /// [`Backend::read`], [`PendingRead::finish`], and the downloads of a [`Backend::run`], whose commands have run by then. What should have been read is filled with bytes that mean nothing.
     Readback,
 }
 
@@ -279,6 +280,12 @@ impl Backend for Faulty {
         met
     }
 
+    fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
+        self.0.meets(Call::Submission, "read", || self.0.driver("submitting"))?;
+        let inner = self.0.backend().read_later(from)?;
+        Ok(Box::new(FaultyRead { faults: self.0.clone(), inner }))
+    }
+
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
         let first = kernels.first().map_or_else(String::new, |kernel| kernel.name.to_string());
         self.0.meets(Call::Load, &first, || Error::Build {
@@ -343,5 +350,29 @@ impl Backend for Faulty {
 
     fn counters(&self) -> Counters {
         self.0.backend().counters()
+    }
+}
+
+/// A read under way on the wrapped device.
+#[derive(Debug)]
+struct FaultyRead {
+    faults: Arc<Faults>,
+    inner: Box<dyn PendingRead>,
+}
+
+impl PendingRead for FaultyRead {
+    fn is_ready(&self) -> Result<bool> {
+        let lost = lock(&self.faults.state).lost.clone();
+        lost.map_or_else(|| self.inner.is_ready(), Err)
+    }
+
+    fn finish(self: Box<Self>, data: &mut [u8]) -> Result<()> {
+        let Self { faults, inner } = *self;
+        inner.finish(data)?;
+        let met = faults.meets(Call::Readback, "read", || faults.driver("reading"));
+        if met.is_err() {
+            data.fill(NOTHING_READ);
+        }
+        met
     }
 }

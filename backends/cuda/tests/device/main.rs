@@ -68,6 +68,12 @@ fn what_a_thread_has_current_stays_so() {
         let buffer = device.buffer(&[1f32, 2.0]).unwrap();
         assert_eq!(buffer.read().unwrap(), [1.0, 2.0]);
         assert_eq!(current(), None, "after a read");
+        let read = buffer.read_later().unwrap();
+        assert_eq!(current(), None, "after a read began");
+        read.is_ready().unwrap();
+        assert_eq!(current(), None, "after asking for a read");
+        assert_eq!(read.wait().unwrap(), [1.0, 2.0]);
+        assert_eq!(current(), None, "after a read was taken");
         let pipeline = rules::load(&device, &rules::kernel(&SUBJECT, "rotate"), ParamTransport::Value);
         assert_eq!(current(), None, "after loading");
         drop(pipeline);

@@ -119,6 +119,7 @@ fn a_capture_of_the_programs_is_left_alone() {
     let other = trefoil_cuda::open_on(&stream.context().new_stream().unwrap(), &options).unwrap();
     let ones = other.buffer(&[1f32; 64]).unwrap();
     let slice = Arc::new(stream.clone_htod(&[0u32; 4]).unwrap());
+    let (taken, dropped) = (stays.read_later().unwrap(), stays.read_later().unwrap());
     stream.synchronize().unwrap();
     let alone = CAPTURES.write().unwrap_or_else(PoisonError::into_inner);
     // It forbids much to this thread, and nothing else to those of other tests.
@@ -126,11 +127,16 @@ fn a_capture_of_the_programs_is_left_alone() {
     drop(goes);
     let refused = [
         stays.read().map(|_| ()).unwrap_err(),
+        stays.read_later().map(|_| ()).unwrap_err(),
         on.buffer(&[4f32]).map(|_| ()).unwrap_err(),
         on.backend().wait().unwrap_err(),
         trefoil_cuda::memory(&on, slice.clone()).map(|_| ()).unwrap_err(),
         trefoil_cuda::open_on(&stream, &options).map(|_| ()).unwrap_err(),
     ];
+    // What was begun before needs the stream no more.
+    assert!(taken.is_ready().unwrap());
+    assert_eq!(taken.wait().unwrap(), [1.0, 2.0]);
+    drop(dropped);
     // Another stream goes on meanwhile, with whatever a call does.
     assert_eq!(other.buffer(&[6f32]).unwrap().read().unwrap(), [6.0]);
     assert_eq!(other.pinned::<f32>(16).unwrap().len(), 16);

@@ -11,6 +11,7 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::Result;
 use trefoil_dsl::pinned::Pinned;
+use trefoil_dsl::readback::PendingRead;
 use trefoil_dsl::support::cache::DiskCache;
 
 /// A device behind which another works.
@@ -81,6 +82,11 @@ impl Backend for Counting {
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         Self::add(&self.down, data.len());
         self.device.backend().read(from, data)
+    }
+
+    fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
+        Self::add(&self.down, from.bytes as usize);
+        self.device.backend().read_later(from)
     }
 
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
