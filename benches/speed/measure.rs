@@ -213,7 +213,9 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
     let forbid = multiplies.then(|| LIBRARY.to_owned()).into_iter().collect();
     let ours = measured(device, case, scale, &g, &inputs, &Options { forbid, ..Options::default() })?;
     let mut figures = vec![Figure { name: case.name.clone(), ..ours }];
-    if let (true, Some(library)) = (multiplies, device.properties().matrix_library) {
+    let taken = (element.stored(), element.stored());
+    let library = device.properties().matrix_library.filter(|library| multiplies && library.elements.contains(&taken));
+    if let Some(library) = library {
         let force = [("matmul".to_owned(), LIBRARY.to_owned())].into();
         let theirs = measured(device, case, scale, &g, &inputs, &Options { force, ..Options::default() })?;
         figures.push(Figure { name: format!("{} by {}", case.name, library.name), ..theirs });

@@ -1,6 +1,6 @@
 //! One row times a matrix: each number of the matrix is read once, so that rearranging it would cost more than multiplying.
 
-use crate::isa::Work;
+use crate::isa::{self, Work};
 use crate::math::mul_add;
 use crate::number::Number;
 
@@ -49,27 +49,40 @@ fn dot<B: Number, const FMA: bool, const LANES: usize>(a: &[f32], b: &[B]) -> f3
     let ((a_vectors, a_rest), (b_vectors, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let (a_groups, a_left) = a_vectors.as_chunks::<VECTORS_AT_ONCE>();
     let (b_groups, b_left) = b_vectors.as_chunks::<VECTORS_AT_ONCE>();
-    let mut lanes = [[0.0; LANES]; VECTORS_AT_ONCE];
-    for (a, b) in a_groups.iter().zip(b_groups) {
-        for v in 0..VECTORS_AT_ONCE {
-            for l in 0..LANES {
-                lanes[v][l] = mul_add::<FMA>(a[v][l], b[v][l].wide(), lanes[v][l]);
-            }
-        }
-    }
+    let mut sums = [[0.0; LANES]; VECTORS_AT_ONCE];
+    isa::run(Groups { a: a_groups, b: b_groups, sums: &mut sums });
+    let [first, ..] = &mut sums;
     for (a, b) in a_left.iter().zip(b_left) {
         for l in 0..LANES {
-            lanes[0][l] = mul_add::<FMA>(a[l], b[l].wide(), lanes[0][l]);
-        }
-    }
-    let [mut total, others @ ..] = lanes;
-    for other in others {
-        for l in 0..LANES {
-            total[l] += other[l];
+            first[l] = mul_add::<FMA>(a[l], b[l].wide(), first[l]);
         }
     }
     let rest = a_rest.iter().zip(b_rest);
-    rest.fold(total.iter().sum(), |sum, (a, b)| mul_add::<FMA>(*a, b.wide(), sum))
+    rest.fold(sums.as_flattened().iter().sum(), |sum, (a, b)| mul_add::<FMA>(*a, b.wide(), sum))
+}
+
+/// Adds the products of two lists of groups of vectors to `sums`. It is work of its own for the same reason as a product's tile.
+struct Groups<'t, B, const LANES: usize> {
+    a: &'t [[[f32; LANES]; VECTORS_AT_ONCE]],
+    b: &'t [[[B; LANES]; VECTORS_AT_ONCE]],
+    sums: &'t mut [[f32; LANES]; VECTORS_AT_ONCE],
+}
+
+impl<B: Number, const L: usize> Work for Groups<'_, B, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
+        let mut sums = *self.sums;
+        for (a, b) in self.a.iter().zip(self.b) {
+            for v in 0..VECTORS_AT_ONCE {
+                for l in 0..L {
+                    sums[v][l] = mul_add::<FMA>(a[v][l], b[v][l].wide(), sums[v][l]);
+                }
+            }
+        }
+        *self.sums = sums;
+    }
 }
 
 /// Adds so many times each of some rows to `sums`, which they are as long as.

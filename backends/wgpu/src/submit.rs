@@ -103,14 +103,12 @@ impl WgpuBackend {
         let mut offset = words.start;
         for chunk in data.chunks(CHUNK as usize) {
             shared
-                .scoped(|| {
-                    shared.queue.write_buffer(&memory.buffer, offset, chunk);
-                    if chunk.len() as u64 == CHUNK {
-                        // Lets wgpu free its copy of the chunk before all of them are there.
-                        shared.queue.submit([]);
-                    }
-                })
+                .scoped(|| shared.queue.write_buffer(&memory.buffer, offset, chunk))
                 .map_err(|error| shared.failed(what, error))?;
+            if chunk.len() as u64 == CHUNK {
+                // Lets wgpu free its copy of the chunk before all of them are there.
+                self.submit(what, |_| Ok(()))?;
+            }
             offset += chunk.len() as u64;
         }
         // As in `submit`.

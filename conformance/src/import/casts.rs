@@ -1,7 +1,7 @@
 //! Casts, from and to the types too that hold eight bits and fewer: a tensor of such a type is one of codes in `u8` ([`Narrow`]), of which the importer notes what they mean.
 
 use trefoil_graph::ops::narrow::{Narrow, Rounding};
-use trefoil_graph::{ElementType, Tensor};
+use trefoil_graph::{ElementType, Graph, GraphError, Tensor};
 
 use super::maps::numbered;
 use super::{Import, Imported, Importer, Unsupported, axis, dims, narrow_type};
@@ -146,6 +146,18 @@ fn spread(importer: &mut Importer<'_>, node: &Node, position: usize) -> Result<O
     Ok(Some(graph.narrow(repeated, axis(at as i64), 0i64, extent as i64)?))
 }
 
+/// `x / y` as IEEE 754 rounds it, where the device rounds `fma` once. A GPU's own quotient may be an ulp beside that, and then another integer is the nearest where it is about half of an odd number.
+fn quotient(graph: &mut Graph, x: Tensor, y: Tensor) -> Result<Tensor, GraphError> {
+    let near = graph.div(x, y)?;
+    let turned = graph.neg(near)?;
+    let rest = graph.fma(turned, y, x)?;
+    let missing = graph.div(rest, y)?;
+    let nearest = graph.add(near, missing)?;
+    // Of an infinity nothing is left to divide.
+    let is_none = graph.is_nan(nearest)?;
+    graph.where_(is_none, near, nearest)
+}
+
 /// The nearest integer of `x / scale`, ties to even, and the zero point; within what the type holds.
 fn quantize(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let x = importer.input(node, 0)?;
@@ -157,7 +169,7 @@ fn quantize(importer: &mut Importer<'_>, node: &Node) -> Imported {
         (None, Some(zero)) => Target::Plain(importer.ty(zero)?.element),
         (None, None) => target(importer, node, "output_dtype")?.unwrap_or(Target::Plain(ElementType::U8)),
     };
-    let y = importer.graph.div(x, scale)?;
+    let y = quotient(&mut importer.graph, x, scale)?;
     // A float's zero point is 0, which takes the sign from minus zero.
     let moved = |importer: &mut Importer<'_>, y| match zero {
         Some(zero) => importer.graph.add(y, zero),
@@ -212,12 +224,12 @@ fn quantize_by_range(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let (least, most) = (graph.minimum(least, zero)?, graph.maximum(most, zero)?);
     let range = graph.sub(most, least)?;
     let steps = graph.scalar(255.0, ElementType::F32)?;
-    let scale = graph.div(range, steps)?;
-    let below = graph.div(least, scale)?;
+    let scale = quotient(graph, range, steps)?;
+    let below = quotient(graph, least, scale)?;
     let above = graph.neg(below)?;
     let above = graph.clamp(above, 0.0, 255.0)?;
     let zero_point = graph.round(above)?;
-    let y = graph.div(x, scale)?;
+    let y = quotient(graph, x, scale)?;
     let y = graph.round(y)?;
     let y = graph.add(y, zero_point)?;
     let y = graph.clamp(y, 0.0, 255.0)?;
