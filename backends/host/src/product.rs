@@ -1,7 +1,7 @@
 //! Matrix products: activation(a b + bias), for batches of matrices in any strides.
 //!
 //! The result is cut into blocks of rows and columns, which threads take. For each panel of its columns of B a thread rearranges that panel, which then lies in its own cache,
-//! and walks down its rows of A, which are read as they lie; for a single row B is read as it lies too (`one_row`). Halves become `f32` on the way to a panel and to rows, which then lie in a thread's cache too.
+//! and walks down its rows of A, which are read as they lie; for a single row, and for a single column, whose product is a row's the other way round, B is read as it lies too (`one_row`). Halves become `f32` on the way to a panel and to rows, which then lie in a thread's cache too.
 //!
 //! A tile's sums stay in registers for a piece of K (`tile`), and in the first cache from one piece to the next. Long K is walked along in parts of so many steps, so that what a thread rearranges and gathers has a bound;
 //! sums wait in `f64` meanwhile. Pieces and parts follow from the product and the instruction set alone, and so does the order of additions: results are the same whatever the number of threads, which decides on blocks only.
