@@ -172,6 +172,37 @@ fn elementary_functions_of_the_largest_numbers() {
 }
 
 #[kernel(workgroup(64))]
+fn powers(a: &[f32], y: &mut [u32]) {
+    let i = global_index();
+    if i < a.len() {
+        y[2 * i] = exp(a[i]).to_bits();
+        y[2 * i + 1] = exp2(a[i]).to_bits();
+    }
+}
+
+/// A power of `x`: 1 of 0, and 3 + 2 |x| units from what it is elsewhere, as Vulkan and WGSL have it. Beyond the numbers it is exact.
+fn power(value: f64, x: f32) -> Value {
+    if x == 0.0 { 1.0f32.into() } else { near(value, 3 + 2 * x.abs().min(130.0) as u32) }
+}
+
+const POWERS: [Row<f32>; 2] = [
+    Row { words: "exp", meaning: |x| power(wide(x).exp(), x) },
+    Row { words: "exp2", meaning: |x| power(wide(x).exp2(), x) },
+];
+
+/// Below the least normal number a device may give 0, so that none of these is there by either.
+#[test]
+fn powers_of_the_largest_numbers_and_of_none() {
+    let within = [0.0, -0.0, 1e-30, -1e-30, 1e-7, -1e-7, 1.0, -1.0, 88.7, -87.3, 127.9, 129.0, -152.0];
+    let beyond = [1e4, -1e4, 1e9, -1e9, 1e30, -1e30, 3e38, -3e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let inputs = [within.as_slice(), beyond.as_slice()].concat();
+    for subject in common::devices() {
+        let a = subject.device.buffer(&inputs).unwrap();
+        check(&subject, &inputs, &POWERS, |y| powers(&a, y));
+    }
+}
+
+#[kernel(workgroup(64))]
 fn words(a: &[u32], b: &[u32], y: &mut [u32]) {
     let i = global_index();
     if i < a.len() {

@@ -21,9 +21,9 @@ impl CpuBackend {
     /// Copies memory aside.
     pub(crate) fn start_read(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
         let shared = &self.shared;
-        // What is refused here need not be counted: what is within its memory can be.
+        shared.state.checks().range(from, "read")?;
+        // It lies in memory, so that it can be counted.
         let count = from.bytes as usize;
-        shared.state.checks().transfer(from, count, "read")?;
         let mut bytes = Vec::new();
         let reserved = bytes.try_reserve_exact(count);
         reserved.map_err(|_| shared.state.out_of_memory("what is read later", from.bytes))?;

@@ -1,7 +1,7 @@
 //! The context and the stream of a device: opened here and closed with the last handle, or the program's.
 //!
-//! A call leaves everything as it was: the thread's current context, which may be that of another library on another GPU, and on the program's context and stream the thread's mode of stream captures too. That is *relaxed* meanwhile, so that a
-//! call breaks no capture of another stream.
+//! A call leaves everything as it was: the thread's current context, which may be that of another library on another GPU, and the thread's mode of stream captures. That is *relaxed* meanwhile: a call breaks no capture of another stream, and is not
+//! refused while another thread captures one.
 //! While the program captures the very stream, nothing can be done on it: calls are errors, and what goes meanwhile is freed by the next call.
 
 use std::any::Any;
@@ -90,12 +90,10 @@ impl Handles {
         // SAFETY: the context is alive until `self` goes.
         unsafe { result::ctx::set_current(self.context) }?;
         let mut entered = Entered { context, mode: None };
-        if self.is_shared() {
-            let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-            // SAFETY: the driver writes the mode that was.
-            unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }.result()?;
-            entered.mode = Some(mode);
-        }
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the driver writes the mode that was.
+        unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }.result()?;
+        entered.mode = Some(mode);
         Ok(entered)
     }
 

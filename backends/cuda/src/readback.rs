@@ -122,9 +122,9 @@ impl CudaBackend {
     /// Starts the copy.
     pub(crate) fn start_read(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
         let shared = &self.shared;
-        // What is refused here need not be counted: what is within its memory can be.
+        shared.state.checks().range(from, "read")?;
+        // It lies in memory, so that it can be counted.
         let bytes = from.bytes as usize;
-        shared.state.checks().transfer(from, bytes, "read")?;
         let address = self.address(from)?;
         let mut landing = lock(&self.landings).take(shared, bytes)?;
         // A list or a run of another thread is whole before or behind it.

@@ -33,8 +33,7 @@ impl VulkanBackend {
     /// Submits the copy.
     pub(crate) fn start_read(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
         let shared = &self.shared;
-        // What is refused here need not be counted: what is within its memory can be.
-        shared.state.checks().transfer(from, from.bytes as usize, NAME)?;
+        shared.state.checks().range(from, NAME)?;
         let memory = VulkanMemory::of(&from.memory, shared)?;
         let label = "staging for what is read later";
         let buffer = Arc::new(RawBuffer::new(shared, padded(from.bytes), MemoryLocation::GpuToCpu, label)?);

@@ -30,8 +30,7 @@ impl WgpuBackend {
     /// Submits the copy, in one piece: what is submitted between two would be seen in the second.
     pub(crate) fn start_read(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
         let shared = &self.shared;
-        // What is refused here need not be counted: what is within its memory can be.
-        shared.state.checks().transfer(from, from.bytes as usize, NAME)?;
+        shared.state.checks().range(from, NAME)?;
         let memory = WgpuMemory::of(&from.memory, shared)?;
         let words = words_around(from.offset, from.bytes);
         let mapping = if from.bytes == 0 {

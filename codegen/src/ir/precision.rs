@@ -25,7 +25,7 @@ pub enum Precision {
     Strict,
     /// Contraction is allowed, and of `f32` less accurate forms where a target has cheaper ones:
     ///
-    /// * On CUDA `exp`, `ln`, `log2`, `log10`, `sin`, `cos`, `tan` and `powf` are the `__` intrinsics (`exp` within `2 + |1.2 x|` ulp, logarithms within 3 ulp or
+    /// * On CUDA `exp`, `ln`, `log2`, `log10`, `sin`, `cos`, `tan` and `powf` are as the `__` intrinsics (`exp` within `2 + |1.2 x|` ulp, logarithms within 3 ulp or
     ///   an absolute 2^-21 between 1/2 and 2, `sin` and `cos` within an absolute 2^-21 between -pi and pi and worse beyond), `/` is `__fdividef` (2 ulp; 0 for
     ///   divisors above 2^126), `sqrt` is the approximate one (1 ulp, denormals apart).
     /// * `powf` has no negative base, `tanh` is within an absolute 2^-20, and `log10` is a multiple of `log2`, everywhere.

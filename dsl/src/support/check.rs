@@ -112,6 +112,15 @@ impl Checks<'_> {
     /// # Errors
     /// The memory is another device's, the range leaves it, or the length differs.
     pub fn transfer(&self, range: &MemoryRange, length: usize, what: &str) -> Result<()> {
+        self.range(range, what)?;
+        same_length(length, range.bytes, what)
+    }
+
+    /// Checks a range that is copied.
+    ///
+    /// # Errors
+    /// The memory is another device's, or the range leaves it.
+    pub fn range(&self, range: &MemoryRange, what: &str) -> Result<()> {
         self.owner(range.memory.device(), || format!("the memory of a {what}"))?;
         let end = range.offset.checked_add(range.bytes);
         if end.is_none_or(|end| end > range.memory.bytes()) {
@@ -122,7 +131,7 @@ impl Checks<'_> {
                 length: range.memory.bytes(),
             });
         }
-        same_length(length, range.bytes, what)
+        Ok(())
     }
 
     /// Checks what a kernel wants against what the device has.

@@ -109,6 +109,17 @@ inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 inline float rsqrtf(float x) { return float(1.0 / __builtin_sqrt(double(x))); }
 
+// A product and a sum, rounded down: a product is exact in doubles, and the sum's error tells on which side of it the nearest number lies.
+inline float __fmaf_rd(float x, float y, float z) {
+    const float nearest = fmaf(x, y, z);
+    const double product = double(x) * double(y), sum = product + double(z), part = sum - product;
+    const double error = (product - (sum - part)) + (double(z) - part);
+    const bool above = double(nearest) > sum || (double(nearest) == sum && error < 0);
+    return above ? __builtin_nextafterf(nearest, -__builtin_inff()) : nearest;
+}
+// Between 0 and 1, and 0 of NaN.
+inline float __saturatef(float x) { return x > 0.0f ? __builtin_fminf(x, 1.0f) : 0.0f; }
+
 // Operations that are not contracted; here none is.
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }
@@ -324,7 +335,7 @@ inline void dp4a_u32(unsigned& to, unsigned a, unsigned b, unsigned c) {
         device::sinf, device::cosf, device::tanf, device::asinf, device::acosf, device::atanf, device::sinhf,          \
         device::coshf, device::tanhf, device::asinhf, device::acoshf, device::atanhf, device::cbrtf, device::erff,     \
         device::fminf, device::fmaxf, device::fmodf, device::powf, device::atan2f, device::hypotf, device::copysignf,  \
-        device::fmaf, device::rsqrtf;                                                                                  \
+        device::fmaf, device::rsqrtf, device::__fmaf_rd, device::__saturatef;                                          \
     using device::fabs, device::floor, device::ceil, device::rint, device::trunc, device::sqrt, device::exp,           \
         device::exp2, device::expm1, device::log, device::log2, device::log10, device::log1p, device::sin,             \
         device::cos, device::tan, device::asin, device::acos, device::atan, device::sinh, device::cosh, device::tanh,  \

@@ -400,7 +400,6 @@ const fn plain_name(function: MathFunction, scalar: Scalar) -> Option<&'static s
         MathFunction::Trunc => "truncf",
         MathFunction::Sqrt => "sqrtf",
         MathFunction::InverseSqrt => "rsqrtf",
-        MathFunction::Exp => "expf",
         MathFunction::Ln => "logf",
         MathFunction::Log2 => "log2f",
         MathFunction::Powf => "powf",

@@ -28,7 +28,7 @@ pub const fn math(precision: Precision, function: M, scalar: Scalar) -> Option<&
     Some(match (precision, function, scalar) {
         (Precision::Strict, M::Sqrt, Scalar::F32) => "__fsqrt_rn",
         (Precision::Strict, M::Sqrt, Scalar::F64) => "__dsqrt_rn",
-        (Precision::Fast, M::Exp, Scalar::F32) => "__expf",
+        (Precision::Fast, M::Exp, Scalar::F32) => FAST_EXP,
         (Precision::Fast, M::Ln, Scalar::F32) => "__logf",
         (Precision::Fast, M::Log2, Scalar::F32) => "__log2f",
         (Precision::Fast, M::Log10, Scalar::F32) => "__log10f",
@@ -37,6 +37,7 @@ pub const fn math(precision: Precision, function: M, scalar: Scalar) -> Option<&
         (Precision::Fast, M::Cos, Scalar::F32) => "__cosf",
         (Precision::Fast, M::Tan, Scalar::F32) => "__tanf",
         (Precision::Fast, M::Sqrt, Scalar::F32) => FAST_SQRT,
+        (_, M::Exp, Scalar::F32) => EXP,
         (_, M::Exp2, Scalar::F32) => EXP2,
         _ => return None,
     })
@@ -46,20 +47,37 @@ pub const fn math(precision: Precision, function: M, scalar: Scalar) -> Option<&
 const FAST_SQRT: &str = "fast_sqrt";
 /// As exact as `exp2f`, but that it gives 0 below the least normal number, which saves three instructions of four.
 const EXP2: &str = "normal_exp2";
+/// As exact as `expf`, with the same exception, in five instructions of eight.
+///
+/// The power of 2 is x / ln 2, rounded down and a little less still, so that what it lacks, x - power ln 2 with ln 2 in two parts, is never negative: saturated it stays as it is, and what is not a number for an infinite x becomes 0 or 1, which
+/// leaves 0 and infinity as they are. By how much less is such that the result for 0 is 1.
+const EXP: &str = "normal_exp";
+/// `__expf` with the same exception.
+const FAST_EXP: &str = "fast_exp";
 
 /// What a function needs to be printed before it is used.
 pub fn prelude(p: &mut Printer<'_, Cuda>, name: &'static str) {
-    let instruction = match name {
-        FAST_SQRT => "sqrt.approx.f32",
-        EXP2 => "ex2.approx.ftz.f32",
+    let body = match name {
+        FAST_SQRT => instruction("sqrt.approx.f32"),
+        EXP2 => instruction("ex2.approx.ftz.f32"),
+        EXP => format!(
+            "    const float power = __fmaf_rd(x, 1.44269502f, -1.87031131e-6f);\n    \
+             const float part = __saturatef(fmaf(power, -0.693147182f, x));\n    \
+             const float rest = __saturatef(fmaf(power, 1.90465421e-9f, part));\n    \
+             const float value = {EXP2}(power);\n    return fmaf(value, rest, value);\n"
+        ),
+        FAST_EXP => format!("    return {EXP2}(x * 1.44269502f);\n"),
         _ => return,
     };
-    p.prelude(name, || {
-        format!(
-            "__device__ __forceinline__ float {name}(float x) {{\n    float y;\n    \
-             asm(\"{instruction} %0, %1;\" : \"=f\"(y) : \"f\"(x));\n    return y;\n}}\n"
-        )
-    });
+    if [EXP, FAST_EXP].contains(&name) {
+        prelude(p, EXP2);
+    }
+    p.prelude(name, || format!("__device__ __forceinline__ float {name}(float x) {{\n{body}}}\n"));
+}
+
+/// The body of a function that is one instruction.
+fn instruction(name: &str) -> String {
+    format!("    float y;\n    asm(\"{name} %0, %1;\" : \"=f\"(y) : \"f\"(x));\n    return y;\n")
 }
 
 /// What a function is called of vectors: names with two underscores are the compiler's.
@@ -75,7 +93,7 @@ pub fn reserved(name: &str) -> bool {
     let scalars = [Scalar::F32, Scalar::F64];
     let mut apart =
         [Precision::Strict, Precision::Fast].into_iter().filter(|precision| name.contains(precision.name()));
-    name == EXP2
+    [EXP, EXP2].contains(&name)
         || apart.any(|precision| {
             let operators = [B::Add, B::Subtract, B::Multiply, B::Divide].into_iter();
             let binary = operators.flat_map(|operator| scalars.map(|scalar| binary(precision, operator, Some(scalar))));
