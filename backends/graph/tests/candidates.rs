@@ -239,6 +239,14 @@ fn softmax_of_any_rows() {
                 case.check(result, name, &device, &mut ran);
             }
         }
+        // Along axes that are not the last.
+        let shapes: [(&[usize], isize); 4] = [(&[5, 3], 0), (&[700, 65], 0), (&[2, 3, 9, 7], 1), (&[0, 4, 2], 1)];
+        for (shape, axis) in shapes {
+            let mut case = Case::default();
+            let x = case.input_of(numbers(shape.iter().product(), 6, 9.0), shape);
+            let result = case.graph.softmax(x, axis).unwrap();
+            case.check(result, "softmax", &device, &mut ran);
+        }
         all_ran(&device, &ran, &["softmax held in registers", "softmax of any strides"], "softmax on the host");
     }
 }

@@ -7,6 +7,7 @@
 //! A library would do for the product alone, and one is a candidate beside this (`trefoil_cpu` with its feature `gemm`); it fuses no activation, and cannot be shared with attention.
 
 pub mod attention;
+pub mod columns;
 pub mod convolution;
 pub mod grouped;
 mod isa;

@@ -18,6 +18,18 @@ pub fn columns(x: &TensorType, axes: &[usize]) -> Result<Dim, Ineligible> {
     Ok(axes.iter().map(|axis| x.shape[*axis].clone()).product())
 }
 
+/// Elements along some axes that follow on each other, and those behind them, which lie side by side: 1 where the axes are the last ones.
+///
+/// # Errors
+/// The axes do not follow on each other, or the elements are no `f32`.
+pub fn rows_by_columns(x: &TensorType, axes: &[usize]) -> Result<[Dim; 2], Ineligible> {
+    if axes.windows(2).any(|pair| pair[0] + 1 != pair[1]) || x.element != ElementType::F32 {
+        return Err(Ineligible::Other(format!("axes {axes:?} of {x} do not follow on each other, or are not of f32")));
+    }
+    let behind = axes.last().map_or(x.rank(), |last| last + 1);
+    Ok([axes.iter().map(|axis| x.shape[*axis].clone()).product(), x.shape[behind..].iter().cloned().product()])
+}
+
 /// An implementation that is one function of `f32` operands, one result of elements `T` and sizes; `cost` is in microseconds.
 pub fn one_function<T, F>(
     name: &'static str,

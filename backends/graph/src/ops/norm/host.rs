@@ -1,36 +1,41 @@
 //! Norms of rows on the processor itself.
 
-use trefoil_host::rows::{Norm as HostNorm, norm, softmax};
+use trefoil_host::columns;
+use trefoil_host::rows::{self, Norm as HostNorm};
 
 use super::{Norm, NormKind, Softmax};
 use crate::op::{Candidate, Implementation, Ineligible, Request, Slot};
-use crate::ops::host::{columns, contiguous, one_function};
+use crate::ops::host::{columns, contiguous, one_function, rows_by_columns};
 use crate::ops::support::{transfer_time, upper};
 
-/// Softmax, row by row.
+/// Softmax, of rows and of columns.
 #[derive(Debug)]
-pub(super) struct SoftmaxRows<'a>(pub(super) &'a Softmax);
+pub(super) struct SoftmaxOnHost<'a>(pub(super) &'a Softmax);
 
 /// Norms, row by row.
 #[derive(Debug)]
 pub(super) struct NormRows<'a>(pub(super) &'a Norm);
 
-impl Candidate for SoftmaxRows<'_> {
+impl Candidate for SoftmaxOnHost<'_> {
     fn name(&self) -> &'static str {
         "softmax on the host"
     }
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
-        let columns = columns(&request.inputs[0].ty, &self.0.axes)?;
+        let [along, beside] = rows_by_columns(&request.inputs[0].ty, &self.0.axes)?;
         contiguous(request.inputs)?;
         let count = request.outputs[0].elements();
         let cost = transfer_time(8.0 * upper(&count));
         let logarithm = self.0.logarithm;
-        Ok(one_function("softmax", vec![Slot::Input(0)], vec![columns, count], cost, move |reads, out, sizes| {
-            let (&[x], &[columns, count]) = (reads, sizes) else {
+        Ok(one_function("softmax", vec![Slot::Input(0)], vec![along, beside, count], cost, move |reads, out, sizes| {
+            let (&[x], &[along, beside, count]) = (reads, sizes) else {
                 return Err(format!("{} operands and {} sizes given", reads.len(), sizes.len()));
             };
-            softmax(x, columns, logarithm, out.get_mut(..count).ok_or("the result is too short")?)
+            let out = out.get_mut(..count).ok_or("the result is too short")?;
+            match beside {
+                1 => rows::softmax(x, along, logarithm, out),
+                _ => columns::softmax(x, along, beside, logarithm, out),
+            }
         }))
     }
 }
@@ -64,7 +69,7 @@ impl Candidate for NormRows<'_> {
             };
             let [residual, _, gamma, beta] = positions.map(|at| at.and_then(|at| reads.get(at).copied()));
             let operands = HostNorm { x, residual, gamma, beta, columns, centred, divisor, epsilon, most };
-            norm(&operands, out.get_mut(..count).ok_or("the result is too short")?)
+            rows::norm(&operands, out.get_mut(..count).ok_or("the result is too short")?)
         }))
     }
 }

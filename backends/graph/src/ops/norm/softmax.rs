@@ -60,7 +60,7 @@ impl Op for Softmax {
             Box::new(Registers(self)),
             Box::new(Strided(self)),
             #[cfg(feature = "cpu")]
-            Box::new(super::host::SoftmaxRows(self)),
+            Box::new(super::host::SoftmaxOnHost(self)),
         ])
     }
 }
