@@ -146,16 +146,21 @@ fn spread(importer: &mut Importer<'_>, node: &Node, position: usize) -> Result<O
     Ok(Some(graph.narrow(repeated, axis(at as i64), 0i64, extent as i64)?))
 }
 
-/// `x / y` as IEEE 754 rounds it, where the device rounds `fma` once. A GPU's own quotient may be an ulp beside that, and then another integer is the nearest where it is about half of an odd number.
-fn quotient(graph: &mut Graph, x: Tensor, y: Tensor) -> Result<Tensor, GraphError> {
-    let near = graph.div(x, y)?;
+/// `x / y` of `f32` as IEEE 754 rounds it, where the device rounds `fma` once. A GPU's own quotient may be an ulp beside that, and then another integer is the nearest where it is about half of an odd number.
+pub(super) fn quotient(graph: &mut Graph, x: Tensor, y: Tensor) -> Result<Tensor, GraphError> {
+    let quotient = graph.div(x, y)?;
+    // Without its last bits it is none to a compiler that takes `(x / y) * y` for x, as that of a driver does where it may.
+    let bits = graph.bitcast(quotient, ElementType::U32)?;
+    let upper = graph.scalar(0xffff_fff0_u32, ElementType::U32)?;
+    let bits = graph.bit_and(bits, upper)?;
+    let near = graph.bitcast(bits, ElementType::F32)?;
     let turned = graph.neg(near)?;
     let rest = graph.fma(turned, y, x)?;
     let missing = graph.div(rest, y)?;
     let nearest = graph.add(near, missing)?;
     // Of an infinity nothing is left to divide.
     let is_none = graph.is_nan(nearest)?;
-    graph.where_(is_none, near, nearest)
+    graph.where_(is_none, quotient, nearest)
 }
 
 /// The nearest integer of `x / scale`, ties to even, and the zero point; within what the type holds.

@@ -3,6 +3,7 @@
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::{ElementType, Graph, Tensor};
 
+use super::casts::quotient;
 use super::{ELEMENTS, Import, Imported, Importer, Unsupported, element_type};
 use crate::cases::{Attribute, Node};
 
@@ -70,7 +71,11 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("Add", |i, n| binary(i, n, Graph::add)),
     ("Sub", |i, n| binary(i, n, Graph::sub)),
     ("Mul", |i, n| binary(i, n, Graph::mul)),
-    ("Div", |i, n| binary(i, n, Graph::div)),
+    // What is made of a quotient may be rounded to an integer.
+    ("Div", |i, n| {
+        let is_float = i.ty(i.input(n, 0)?)?.element == ElementType::F32;
+        binary(i, n, if is_float { quotient } else { Graph::div })
+    }),
     ("And", |i, n| binary(i, n, Graph::logical_and)),
     ("Or", |i, n| binary(i, n, Graph::logical_or)),
     ("Xor", |i, n| binary(i, n, Graph::logical_xor)),
