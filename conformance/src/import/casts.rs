@@ -146,21 +146,31 @@ fn spread(importer: &mut Importer<'_>, node: &Node, position: usize) -> Result<O
     Ok(Some(graph.narrow(repeated, axis(at as i64), 0i64, extent as i64)?))
 }
 
-/// `x / y` of `f32` as IEEE 754 rounds it, where the device rounds `fma` once. A GPU's own quotient may be an ulp beside that, and then another integer is the nearest where it is about half of an odd number.
+/// `x / y` of `f32` as IEEE 754 rounds it. A GPU's own quotient may be an ulp beside that, and then another integer is the nearest where it is about half of an odd number.
+///
+/// What is left of x is exact: of halves of the numbers every product is, whether it is rounded before it is taken off or not. That they are cut by their bits hides from a compiler that `(x / y) * y` stands there, which a driver takes for x.
 pub(super) fn quotient(graph: &mut Graph, x: Tensor, y: Tensor) -> Result<Tensor, GraphError> {
-    let quotient = graph.div(x, y)?;
-    // Without its last bits it is none to a compiler that takes `(x / y) * y` for x, as that of a driver does where it may.
-    let bits = graph.bitcast(quotient, ElementType::U32)?;
-    let upper = graph.scalar(0xffff_fff0_u32, ElementType::U32)?;
-    let bits = graph.bit_and(bits, upper)?;
-    let near = graph.bitcast(bits, ElementType::F32)?;
-    let turned = graph.neg(near)?;
-    let rest = graph.fma(turned, y, x)?;
+    let near = graph.div(x, y)?;
+    let (of_near, of_y) = (halves(graph, near)?, halves(graph, y)?);
+    let mut rest = x;
+    for [a, b] in [[0, 0], [0, 1], [1, 0], [1, 1]] {
+        let product = graph.mul(of_near[a], of_y[b])?;
+        rest = graph.sub(rest, product)?;
+    }
     let missing = graph.div(rest, y)?;
     let nearest = graph.add(near, missing)?;
     // Of an infinity nothing is left to divide.
     let is_none = graph.is_nan(nearest)?;
-    graph.where_(is_none, quotient, nearest)
+    graph.where_(is_none, near, nearest)
+}
+
+/// Numbers of 12 significant bits each, of which the second is what the first lacks.
+fn halves(graph: &mut Graph, x: Tensor) -> Result<[Tensor; 2], GraphError> {
+    let bits = graph.bitcast(x, ElementType::U32)?;
+    let upper = graph.scalar(0xffff_f000_u32, ElementType::U32)?;
+    let upper = graph.bit_and(bits, upper)?;
+    let upper = graph.bitcast(upper, ElementType::F32)?;
+    Ok([upper, graph.sub(x, upper)?])
 }
 
 /// The nearest integer of `x / scale`, ties to even, and the zero point; within what the type holds.
