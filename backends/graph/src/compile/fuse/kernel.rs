@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 use trefoil_codegen::artefact::Features;
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, vector};
 use trefoil_codegen::ir::{
-    BinaryOperator, Builtin, Expression, ExpressionKind, Handle, Local, MathFunction, Module, Place, Root, Scalar,
-    Span, Type,
+    BinaryOperator, Builtin, Expression, ExpressionKind, Handle, Local, Module, Place, Root, Scalar, Span, Type,
 };
 use trefoil_dsl::device::Properties;
 
@@ -90,10 +89,7 @@ impl Generated {
 /// Works out the kernel of a region, without making it.
 pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> Generated {
     let (plan, reads) = Plan::new(program, region, fills, device);
-    let mut text = format!(
-        "wide {} rounds beside each other {} tail {} bound {:?}",
-        plan.wide, plan.rounds, plan.tail, plan.bound
-    );
+    let mut text = format!("wide {} rounds {} tail {} bound {:?}", plan.wide, plan.rounds, plan.tail, plan.bound);
     if let Some(turn) = &plan.turn {
         // Writing to a string does not fail.
         let _ = write!(text, " turned {:?}", turn.structure());
@@ -311,11 +307,13 @@ impl Body<'_, '_> {
         self.builder.if_then(condition, |builder| inner(&mut Body { builder, plan, names, maps }));
     }
 
-    /// Computes and writes four elements in each round; all is read before anything is computed.
+    /// Computes and writes four elements in each round, `groups` times four apart; all is read before anything is computed.
     fn rounds(&mut self, i: Handle<Local>, groups: Handle<Local>) {
         let mut places = vec![i];
-        if self.plan.rounds > 1 {
-            places = self.places(i, groups);
+        for _ in 1..self.plan.rounds {
+            let (last, groups) = (self.builder.local(places[places.len() - 1]), self.builder.local(groups));
+            let next = self.op(BinaryOperator::Add, last, groups);
+            places.push(self.bound("i", next));
         }
         let read: Vec<_> = places.iter().map(|place| self.read_all(*place, LANES)).collect();
         for (place, read) in places.into_iter().zip(read) {
@@ -327,33 +325,6 @@ impl Body<'_, '_> {
     pub(super) fn elements(&mut self, i: Handle<Local>, lanes: u8) {
         let read = self.read_all(i, lanes);
         self.compute(i, &read, lanes);
-    }
-
-    /// Where the rounds of invocation `i` of `groups` are, by fours: those of a workgroup follow on each other, so that what it reads and writes lies in few pages of the device's memory.
-    fn places(&mut self, i: Handle<Local>, groups: Handle<Local>) -> Vec<Handle<Local>> {
-        let (index, size) = (self.builder.local(i), self.builder.index(WORKGROUP));
-        let local = self.op(BinaryOperator::Remainder, index, size);
-        let local = self.bound("local", local);
-        let (index, within) = (self.builder.local(i), self.builder.local(local));
-        let first = self.op(BinaryOperator::Subtract, index, within);
-        let first = self.bound("first", first);
-        // The last workgroup may have fewer invocations that work.
-        let (groups, before, size) =
-            (self.builder.local(groups), self.builder.local(first), self.builder.index(WORKGROUP));
-        let rest = self.op(BinaryOperator::Subtract, groups, before);
-        let beside = self.builder.math(MathFunction::Min, vec![size, rest]);
-        let beside = self.bound("beside", beside);
-        let (before, rounds) = (self.builder.local(first), self.builder.index(self.plan.rounds));
-        let start = self.op(BinaryOperator::Multiply, before, rounds);
-        let within = self.builder.local(local);
-        let start = self.op(BinaryOperator::Add, start, within);
-        let mut places = vec![self.bound("i", start)];
-        for _ in 1..self.plan.rounds {
-            let (last, beside) = (self.builder.local(places[places.len() - 1]), self.builder.local(beside));
-            let next = self.op(BinaryOperator::Add, last, beside);
-            places.push(self.bound("i", next));
-        }
-        places
     }
 
     fn read_all(&mut self, i: Handle<Local>, lanes: u8) -> Vec<Handle<Local>> {
