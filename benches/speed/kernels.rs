@@ -41,6 +41,6 @@ pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcom
     let of = |order| row::measure(device, &commands, alone, order);
     let in_a_row = scale.has_rows().then(|| of(Order::InARow)).transpose()?;
     let overlapping = (scale.has_rows() && sets.len() > 1).then(|| of(Order::Overlapping)).transpose()?;
-    let name = format!("kernel {about}");
+    let name = format!("{name}, {about}");
     Ok(Figure { in_a_row, overlapping, bytes: Some(bytes), flops, ..Figure::alone(name, alone) })
 }

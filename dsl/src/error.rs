@@ -105,7 +105,7 @@ pub enum Error {
         listed: String,
     },
     /// The grid of a launch is not possible.
-    #[error("kernel `{kernel}`: a grid of {groups:?} workgroups; {device} allows {limit:?}")]
+    #[error("kernel `{kernel}`: a grid of {groups:?} workgroups; {device} allows {limit:?}{}", for_axes(*by_axes))]
     Grid {
         /// The kernel.
         kernel: String,
@@ -115,6 +115,8 @@ pub enum Error {
         limit: [u32; 3],
         /// The device.
         device: String,
+        /// Whether the kernel looks at the axes of its grid, so that workgroups beyond what one axis holds cannot be laid along the next.
+        by_axes: bool,
     },
     /// The kernel has no code for the device.
     #[error(transparent)]
@@ -245,6 +247,15 @@ impl Error {
     /// Whether there was no memory left for something. It was not made, and the device goes on.
     pub const fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::OutOfMemory { .. })
+    }
+}
+
+/// What to write where a grid is longer than an axis may be.
+fn for_axes(by_axes: bool) -> &'static str {
+    if by_axes {
+        "; it looks at ids by axis: with `global_index()`, `group_index()` and `.over(..)` or `.groups(..)` it may have more than an axis holds"
+    } else {
+        ""
     }
 }
 

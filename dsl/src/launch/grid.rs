@@ -39,7 +39,13 @@ pub(super) fn fits(kernel: &Kernel, grid: &Grid) -> bool {
 pub(super) fn fold(kernel: &Kernel, grid: &Grid, limit: [u32; 3], device: &str) -> Result<Folded> {
     let linear = kernel.grid == GridKind::Linear;
     let asked = asked(kernel, grid);
-    let refused = || Error::Grid { kernel: kernel.name.to_string(), groups: asked, limit, device: device.to_owned() };
+    let refused = || Error::Grid {
+        kernel: kernel.name.to_string(),
+        groups: asked,
+        limit,
+        device: device.to_owned(),
+        by_axes: !linear,
+    };
     // The last workgroup's index has 32 bits, and the last invocation's must fit the kernel's own.
     let count = asked
         .iter()

@@ -373,6 +373,7 @@ impl Recorder<'_> {
                 groups: groups.map(|n| u64::try_from(n).unwrap_or(0)),
                 limit,
                 device: self.device.properties().name.clone(),
+                by_axes: kernel.grid == GridKind::Volume,
             })
         };
         let bound = match &shape {

@@ -121,6 +121,7 @@ impl Checks<'_> {
                 groups: most.map(u64::from),
                 limit,
                 device: self.device(),
+                by_axes: kernel.grid == GridKind::Volume,
             });
         }
         Ok(())
