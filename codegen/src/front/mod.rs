@@ -11,6 +11,7 @@
 mod assignments;
 mod asynchronous;
 mod attributes;
+mod beginnings;
 mod build;
 mod bundle;
 mod callables;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::assignments::Assignments;
+use super::beginnings::Beginnings;
 use super::callables::FunctionParameter;
 use super::ends::Placed;
 use super::infer::{Length, Table, Ty, VarKind};
@@ -65,6 +66,7 @@ pub(super) struct Infer<'s> {
     /// In a closure: what the names around it mean, none of which it may use.
     pub around: Option<HashMap<String, Entity>>,
     pub assignments: Assignments,
+    pub beginnings: Beginnings,
     pub undecided: Undecided,
 }
 
@@ -85,6 +87,7 @@ impl<'s> Infer<'s> {
             in_constant: false,
             around: None,
             assignments: Assignments::default(),
+            beginnings: Beginnings::default(),
             undecided: Undecided::default(),
         }
     }
@@ -174,6 +177,11 @@ impl<'s> Infer<'s> {
                 _ => {}
             }
             return node;
+        }
+        if let Kind::Load(place) = &node.kind
+            && self.is_begun_wrong(place, expected)
+        {
+            return self.failed(at);
         }
         let (found, wanted) = (self.table.shallow(&node.ty), self.table.shallow(expected));
         let advice = self.advice(&found, &wanted);
