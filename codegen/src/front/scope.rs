@@ -1,6 +1,6 @@
 //! The inference of one body: what names mean at a point of it, and the state that expressions and statements share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::assignments::Assignments;
@@ -67,6 +67,8 @@ pub(super) struct Infer<'s> {
     pub around: Option<HashMap<String, Entity>>,
     pub assignments: Assignments,
     pub beginnings: Beginnings,
+    /// The workgroup arrays that the body declares.
+    pub arrays: HashSet<Handle<WorkgroupVariable>>,
     pub undecided: Undecided,
 }
 
@@ -88,6 +90,7 @@ impl<'s> Infer<'s> {
             around: None,
             assignments: Assignments::default(),
             beginnings: Beginnings::default(),
+            arrays: HashSet::new(),
             undecided: Undecided::default(),
         }
     }

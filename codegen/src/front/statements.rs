@@ -309,6 +309,7 @@ impl Infer<'_> {
             tile: None,
             span,
         });
+        self.arrays.insert(variable);
         Some(Slice { origin: Origin::Workgroup(variable), element, atomic, writable: true, view: None })
     }
 
