@@ -55,6 +55,7 @@ mod statements;
 mod tiles;
 mod tree;
 mod undecided;
+mod unwritten;
 mod values;
 
 use proc_macro2::TokenStream;
