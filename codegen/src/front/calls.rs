@@ -44,7 +44,7 @@ impl Infer<'_> {
         if let Some(intrinsic) = intrinsics::function_of_path(path) {
             return self.intrinsic(intrinsic, &name, path, e, hint);
         }
-        let refused = foreign::message(path);
+        let refused = foreign::message(path).or_else(|| foreign::called_macro(path));
         if self.session.is_inner(path) || refused.is_some() {
             let node = self.call_in_vain(e);
             return match refused {

@@ -295,6 +295,11 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
     {
         session.error(name, format!("`{name}` belongs to the kernel language: give this item another name"));
     }
+    if let Some(name) = &name
+        && foreign::is_macro(&name.to_string())
+    {
+        session.error(name, format!("`{name}` is a macro of the standard library: give this item another name"));
+    }
     if let (Some(name), syn::Item::Fn(_) | syn::Item::Const(_)) = (&name, &item)
         && foreign::is_name(&name.to_string())
     {
