@@ -13,7 +13,7 @@ use super::scope::Infer;
 use super::tree::{Place, Root};
 use crate::ir::Scalar;
 
-/// The integer literals that variables begin with, by local.
+/// The literals that variables begin with, by local.
 #[derive(Default)]
 pub(super) struct Beginnings(HashMap<usize, Beginning>);
 
@@ -25,7 +25,7 @@ struct Beginning {
 }
 
 impl Infer<'_> {
-    /// Remembers what a variable begins with, if that is an integer literal without suffix.
+    /// Remembers what a variable begins with, if that is a literal without suffix.
     pub(super) fn begin(&mut self, local: usize, value: &syn::Expr) {
         let value = peel(value);
         if let Some(float) = as_float(value) {
@@ -52,9 +52,12 @@ impl Infer<'_> {
     }
 }
 
-/// An integer literal without suffix, written as a float.
-fn as_float(value: &syn::Expr) -> Option<String> {
+/// A literal without suffix, written as a float.
+pub(super) fn as_float(value: &syn::Expr) -> Option<String> {
     match peel(value) {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Float(number), .. }) if number.suffix().is_empty() => {
+            Some(number.to_string())
+        }
         syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. }) if number.suffix().is_empty() => {
             let text = number.to_string();
             // A float has no digits of another base.

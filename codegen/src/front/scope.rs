@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use proc_macro2::TokenStream;
+
 use super::assignments::Assignments;
-use super::beginnings::Beginnings;
+use super::beginnings::{Beginnings, as_float};
 use super::callables::FunctionParameter;
 use super::ends::Placed;
 use super::infer::{Length, Table, Ty, VarKind};
@@ -187,23 +189,28 @@ impl<'s> Infer<'s> {
             return self.failed(at);
         }
         let (found, wanted) = (self.table.shallow(&node.ty), self.table.shallow(expected));
-        let advice = self.advice(&found, &wanted);
+        let advice = self.advice(&found, &wanted, &quote::ToTokens::to_token_stream(at));
         let message = format!("expected `{}`, found `{}`{advice}", self.describe(&wanted), self.describe(&found));
         self.wrong(at, message)
     }
 
-    /// What to write to get from one type to another.
-    fn advice(&self, found: &Ty, wanted: &Ty) -> String {
+    /// What to write to get from one type to another, where the author wrote this.
+    fn advice(&self, found: &Ty, wanted: &Ty, written: &TokenStream) -> String {
+        let literal = || {
+            let literal = syn::parse2::<syn::Expr>(written.clone()).ok().and_then(|written| as_float(&written));
+            literal.unwrap_or_else(|| "0.5".to_owned())
+        };
         match (found, wanted) {
             (Ty::Var(_), Ty::Scalar(scalar)) => match (self.table.kind(found), scalar) {
                 (Some(VarKind::Integer), Scalar::F32 | Scalar::F64) => {
                     ": a float literal has a point, as in `2.0`".to_owned()
                 }
                 (Some(VarKind::Integer | VarKind::Float), Scalar::Generic(_)) => {
-                    format!(": a literal of a generic type is written `{}::lit(0.5)`", self.session.describe(wanted))
+                    let (ty, literal) = (self.session.describe(wanted), literal());
+                    format!(": a literal of a generic type is written `{ty}::lit({literal})`")
                 }
                 (Some(_), Scalar::F16 | Scalar::BF16) => {
-                    format!(": write `{}::from_f32(0.5)`", self.session.describe(wanted))
+                    format!(": write `{}::from_f32({})`", self.session.describe(wanted), literal())
                 }
                 _ => String::new(),
             },
