@@ -97,7 +97,8 @@ pub fn finish(input: TokenStream) -> TokenStream {
         Err(error) => error.to_compile_error(),
     };
     let bundle = Bundle::new(item.clone(), names, failed);
-    let own = names_of(item);
+    // Under the name of a macro of Rust's library, which was refused, rustc could not tell the two apart.
+    let own: Vec<_> = names_of(item).into_iter().filter(|name| !front::is_macro(&name.to_string())).collect();
     let export = match (own.as_slice(), listed.is_empty() || of_block) {
         // The blocks are found by a chain of their own, and the type is exported with them at its end.
         ([name, fields], false) => {

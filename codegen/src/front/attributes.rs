@@ -50,6 +50,31 @@ fn is_word(name: &syn::Ident) -> bool {
     ["indirect", "no_robustness"].iter().any(|word| name == word) || Precision::from_name(&name.to_string()).is_some()
 }
 
+/// The word of the attribute that an unknown one is taken for: what it begins with, or what begins with it.
+fn meant(name: &str) -> Option<&'static str> {
+    let known = [
+        "workgroup",
+        "subgroup",
+        "resident",
+        "volatile",
+        "index",
+        "instances",
+        "specialise",
+        "targets",
+        "requires",
+        "indirect",
+        "no_robustness",
+        "strict",
+        "fast",
+    ];
+    let plain = |name: &str| name.replace('_', "").replace('z', "s").to_lowercase();
+    let written = plain(name);
+    known.into_iter().find(|known| {
+        let known = plain(known);
+        written.starts_with(&known) || written.len() > 3 && known.starts_with(&written)
+    })
+}
+
 /// `T = [f32, f16]`
 struct Values {
     name: syn::Ident,
@@ -78,6 +103,7 @@ impl Session {
         };
         let mut seen: Vec<String> = Vec::new();
         let (mut instances, mut index, mut robustness) = (None, None, None);
+        let mut is_size_meant = false;
         self.module.targets = Target::ALL.to_vec();
         for part in parts {
             let name = part.name.to_string();
@@ -113,6 +139,10 @@ impl Session {
                     robustness = Some(part.name);
                 }
                 _ if part.alone => {}
+                _ if let Some(known) = meant(&name) => {
+                    is_size_meant |= known == "workgroup";
+                    self.error(&part.name, format!("`{name}` is unknown: did you mean `{known}`?"));
+                }
                 _ => self.error(
                     &part.name,
                     format!(
@@ -128,7 +158,7 @@ impl Session {
         if let Some(word) = robustness.filter(|_| !self.module.targets.contains(&Target::Spirv)) {
             self.error(&word, "`no_robustness` is for pipelines of SPIR-V, which is not among the targets");
         }
-        if !seen.iter().any(|name| name == "workgroup") {
+        if !is_size_meant && !seen.iter().any(|name| name == "workgroup") {
             self.error(
                 &item.sig.ident,
                 "the size of a workgroup is missing: `#[kernel(workgroup(256))]`, or up to three sizes",

@@ -44,7 +44,7 @@ impl Infer<'_> {
         if let Some(intrinsic) = intrinsics::function_of_path(path) {
             return self.intrinsic(intrinsic, &name, path, e, hint);
         }
-        let refused = foreign::message(path);
+        let refused = foreign::message(path).or_else(|| foreign::called_macro(path));
         if self.session.is_inner(path) || refused.is_some() {
             let node = self.call_in_vain(e);
             return match refused {
@@ -357,6 +357,12 @@ impl Infer<'_> {
         for (index, (node, operand)) in rest.into_iter().zip(function.operands()).enumerate() {
             let place = at.get(index + 1).copied().unwrap_or(first);
             let wanted = operand_type(*operand, &ty);
+            if *operand == OperandType::Same
+                && let Some(Node { kind: Kind::Load(begun), .. }) = nodes.first()
+                && self.is_begun_wrong(begun, &node.ty)
+            {
+                return self.failed(e);
+            }
             // A literal before a typed argument takes the other's type.
             let node = self.coerce(node, &wanted, place);
             nodes.push(node);
@@ -408,6 +414,13 @@ impl Infer<'_> {
         if !fits {
             let found = self.describe(&ty);
             let of_integers = matches!(domain, Domain::Integer | Domain::Word);
+            if !of_integers
+                && lanes_fit(domain, lanes)
+                && let Some(Node { kind: Kind::Load(place), .. }) = nodes.first()
+                && self.is_begun_wrong(place, &Ty::F32)
+            {
+                return self.failed(first);
+            }
             let advice = match &scalar {
                 Ty::Scalar(Scalar::F16 | Scalar::BF16) => ": convert with `.to_f32()`".to_owned(),
                 Ty::Scalar(Scalar::Generic(index)) if self.session.bound(*index) == Some(Bound::Float) => {

@@ -9,7 +9,7 @@ use super::places::{Operand, peel, peel_reference};
 use super::scope::{Entity, Infer};
 use super::session::Scope;
 use super::signature::ParameterType;
-use super::tree::{Argument, Callee, Kind, Node, Place, Slice};
+use super::tree::{Argument, Callee, Kind, Node, Origin, Place, Slice};
 
 /// An argument of a call.
 pub(super) enum Given<'e> {
@@ -182,6 +182,9 @@ impl Infer<'_> {
             let (wanted, found) = (self.describe(element), self.describe(&slice.element));
             self.error(e, format!("expected a slice of `{wanted}`, found a slice of `{found}`"));
             return None;
+        }
+        if let (true, Origin::Workgroup(variable)) = (mutable, slice.origin) {
+            self.session.handed.insert(variable);
         }
         Some(slice)
     }

@@ -205,7 +205,11 @@ impl Infer<'_> {
             return match limit(scalar, name) {
                 Some(value) => self.node(Kind::Literal(value), Ty::Scalar(value.scalar()), e),
                 None => {
-                    let message = format!("the kernel language has no `{owner_name}::{name}`");
+                    let instead = match (scalar, name) {
+                        (Scalar::Index, "MAX") => ": the width of `usize` is the target's; write `u32::MAX as usize`",
+                        _ => "",
+                    };
+                    let message = format!("the kernel language has no `{owner_name}::{name}`{instead}");
                     self.wrong(e, message)
                 }
             };
@@ -537,6 +541,9 @@ pub(super) fn macro_message(name: &str) -> String {
         ),
         "dbg" => "`dbg!` is not part of the kernel language: `println!(\"{x}\")` prints a value".to_owned(),
         "vec" => "`vec!` is not part of the kernel language (yet): many values are an array `[0.0; N]`, or a `workgroup_array`".to_owned(),
+        "format" | "write" | "writeln" => format!(
+            "macros are not part of the kernel language, nor is the text that `{name}!` would make: `println!(\"{{x}}\")` prints a value on the host"
+        ),
         _ => format!(
             "macros are not part of the kernel language: `{name}!` would have to be expanded before the kernel is compiled; use a #[device] function"
         ),

@@ -12,7 +12,59 @@ pub(super) fn is_library(path: &syn::Path) -> bool {
 
 /// Whether a path to a value means no item of anybody's.
 pub(super) fn is_value(path: &syn::Path) -> bool {
-    is_library(path) || path.get_ident().is_some_and(|name| is_name(&name.to_string()))
+    let is_taken = |name: String| is_name(&name) || is_macro(&name);
+    is_library(path) || path.get_ident().is_some_and(|name| is_taken(name.to_string()))
+}
+
+/// Whether a macro of that name is known everywhere, so that rustc could not tell it from the macro that an item is found by.
+pub fn is_macro(name: &str) -> bool {
+    matches!(
+        name,
+        "assert"
+            | "assert_eq"
+            | "assert_ne"
+            | "cfg"
+            | "cfg_select"
+            | "column"
+            | "compile_error"
+            | "concat"
+            | "dbg"
+            | "debug_assert"
+            | "debug_assert_eq"
+            | "debug_assert_ne"
+            | "env"
+            | "eprint"
+            | "eprintln"
+            | "file"
+            | "format"
+            | "format_args"
+            | "include"
+            | "include_bytes"
+            | "include_str"
+            | "line"
+            | "matches"
+            | "module_path"
+            | "option_env"
+            | "panic"
+            | "print"
+            | "println"
+            | "stringify"
+            | "thread_local"
+            | "todo"
+            | "unimplemented"
+            | "unreachable"
+            | "vec"
+            | "write"
+            | "writeln"
+    )
+}
+
+/// Why a call is refused that is of a macro's name, and so of no item.
+pub(super) fn called_macro(path: &syn::Path) -> Option<String> {
+    let name = path.get_ident().map(ToString::to_string).filter(|name| is_macro(name))?;
+    Some(format!(
+        "`{name}` is a macro of the standard library, and no #[device] function has its name: give the function another name, and call it by that"
+    ))
 }
 
 /// Whether no function or constant may have that name, since who writes it means something else.

@@ -232,6 +232,13 @@ impl Table {
         }
     }
 
+    /// Makes an open variable something wrong, which was reported.
+    pub(super) fn refuse(&mut self, ty: &Ty) {
+        if let Ty::Var(var) = self.shallow(ty) {
+            self.bind(var, Ty::Error);
+        }
+    }
+
     fn bind(&mut self, var: u32, ty: Ty) {
         if let Some(slot) = self.types.get_mut(var as usize) {
             *slot = State::Bound(ty);

@@ -78,6 +78,11 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
         assignments: Assignments::default(),
     };
     let made = session.body(head, &item);
+    if let Some((entry, ..)) = &made
+        && !session.poisoned
+    {
+        session.check_written(entry);
+    }
     match made {
         Some((entry, _, texts)) if session.errors.0.is_empty() && !session.poisoned => {
             session.module.entry = entry;
@@ -290,6 +295,11 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
     {
         session.error(name, format!("`{name}` belongs to the kernel language: give this item another name"));
     }
+    if let Some(name) = &name
+        && foreign::is_macro(&name.to_string())
+    {
+        session.error(name, format!("`{name}` is a macro of the standard library: give this item another name"));
+    }
     if let (Some(name), syn::Item::Fn(_) | syn::Item::Const(_)) = (&name, &item)
         && foreign::is_name(&name.to_string())
     {
@@ -334,7 +344,11 @@ impl Session {
         check_device_attributes(self, &item.attrs);
         self.check_signature(&item.sig);
         let head = self.head_alone(item, names, true)?;
-        self.body(head, item).map(|(_, _, texts)| texts)
+        let (function, _, texts) = self.body(head, item)?;
+        if !self.poisoned {
+            self.check_written(&function);
+        }
+        Some(texts)
     }
 
     /// What a function's signature says by itself: its generics stand for themselves, its slices for buffers.

@@ -11,6 +11,7 @@
 mod assignments;
 mod asynchronous;
 mod attributes;
+mod beginnings;
 mod build;
 mod bundle;
 mod callables;
@@ -54,6 +55,7 @@ mod statements;
 mod tiles;
 mod tree;
 mod undecided;
+mod unwritten;
 mod values;
 
 use proc_macro2::TokenStream;
@@ -61,6 +63,7 @@ use proc_macro2::TokenStream;
 pub use bundle::{Bundle, Bundles, Names, path_name};
 pub use depth::check_depth;
 pub use errors::{Error, Errors, SpanTable};
+pub use foreign::is_macro;
 pub use impls::owner_path;
 pub use named::{Named, items_named, kernel_items_named};
 pub use precision::mark_precision;

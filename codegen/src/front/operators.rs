@@ -118,6 +118,11 @@ impl Infer<'_> {
             self.error(at, message);
             return None;
         }
+        if let Kind::Load(place) = &left.kind
+            && self.is_begun_wrong(place, b.scalar())
+        {
+            return None;
+        }
         let (left, right, ty) = match (&a, &b) {
             (Ty::Vector(..), Ty::Vector(..)) => {
                 let right = self.coerce(right, &a, &e.right);
@@ -310,7 +315,7 @@ impl Infer<'_> {
         let Some(place) = place else {
             return self.failed(e);
         };
-        let left = Node { kind: Kind::Unit, ty: place.ty.clone(), span: value.span };
+        let left = Node { kind: Kind::Load(place.clone()), ty: place.ty.clone(), span: value.span };
         let at = (*e.left).clone();
         let Some((_, value, ty)) = self.operate(operator, left, value, e, &e.op) else {
             return self.failed(e);
@@ -339,7 +344,11 @@ impl Infer<'_> {
         let value = match &place {
             Some(place) => {
                 let ty = place.ty.clone();
-                self.expect(&e.right, &ty)
+                let value = self.expr(&e.right, Some(&ty));
+                if self.is_begun_wrong(place, &value.ty) {
+                    return self.failed(e);
+                }
+                self.coerce(value, &ty, &e.right)
             }
             None => {
                 let _ = self.operand(&e.right);

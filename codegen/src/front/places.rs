@@ -5,7 +5,7 @@ use quote::ToTokens;
 use super::ends::Placed;
 use super::infer::{Length, Ty};
 use super::scope::{Entity, Infer};
-use super::tree::{Kind, Node, Place, Projection, Root, Slice};
+use super::tree::{Kind, Node, Origin, Place, Projection, Root, Slice};
 use crate::ir::{Scalar, Size};
 
 /// What a name or a part of something is.
@@ -89,6 +89,9 @@ impl Infer<'_> {
                         self.wrong(e, "a view is read with `.at([i, j])` and written with `.set([i, j], x)`"),
                     );
                 }
+                if !self.is_within(&index, self.elements(slice.origin), e) {
+                    return Operand::Value(self.failed(e));
+                }
                 Operand::Place(Place {
                     root: Root::Memory(slice.origin),
                     path: vec![Projection::Index(index)],
@@ -135,6 +138,16 @@ impl Infer<'_> {
                 Some(Size::Literal(length)) => Some(u64::from(length)),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// How many elements a workgroup array that the body declares has, if that is known. A function is handed arrays of any length, and may look at that before it reads.
+    fn elements(&self, origin: Origin) -> Option<u64> {
+        match origin {
+            Origin::Workgroup(variable) if self.arrays.contains(&variable) => {
+                self.session.module.workgroup[variable].length.literal().map(u64::from)
+            }
             _ => None,
         }
     }

@@ -1,9 +1,12 @@
 //! The inference of one body: what names mean at a point of it, and the state that expressions and statements share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use proc_macro2::TokenStream;
+
 use super::assignments::Assignments;
+use super::beginnings::{Beginnings, as_float};
 use super::callables::FunctionParameter;
 use super::ends::Placed;
 use super::infer::{Length, Table, Ty, VarKind};
@@ -65,6 +68,9 @@ pub(super) struct Infer<'s> {
     /// In a closure: what the names around it mean, none of which it may use.
     pub around: Option<HashMap<String, Entity>>,
     pub assignments: Assignments,
+    pub beginnings: Beginnings,
+    /// The workgroup arrays that the body declares.
+    pub arrays: HashSet<Handle<WorkgroupVariable>>,
     pub undecided: Undecided,
 }
 
@@ -85,6 +91,8 @@ impl<'s> Infer<'s> {
             in_constant: false,
             around: None,
             assignments: Assignments::default(),
+            beginnings: Beginnings::default(),
+            arrays: HashSet::new(),
             undecided: Undecided::default(),
         }
     }
@@ -175,24 +183,34 @@ impl<'s> Infer<'s> {
             }
             return node;
         }
+        if let Kind::Load(place) = &node.kind
+            && self.is_begun_wrong(place, expected)
+        {
+            return self.failed(at);
+        }
         let (found, wanted) = (self.table.shallow(&node.ty), self.table.shallow(expected));
-        let advice = self.advice(&found, &wanted);
+        let advice = self.advice(&found, &wanted, &quote::ToTokens::to_token_stream(at));
         let message = format!("expected `{}`, found `{}`{advice}", self.describe(&wanted), self.describe(&found));
         self.wrong(at, message)
     }
 
-    /// What to write to get from one type to another.
-    fn advice(&self, found: &Ty, wanted: &Ty) -> String {
+    /// What to write to get from one type to another, where the author wrote this.
+    fn advice(&self, found: &Ty, wanted: &Ty, written: &TokenStream) -> String {
+        let literal = || {
+            let literal = syn::parse2::<syn::Expr>(written.clone()).ok().and_then(|written| as_float(&written));
+            literal.unwrap_or_else(|| "0.5".to_owned())
+        };
         match (found, wanted) {
             (Ty::Var(_), Ty::Scalar(scalar)) => match (self.table.kind(found), scalar) {
                 (Some(VarKind::Integer), Scalar::F32 | Scalar::F64) => {
                     ": a float literal has a point, as in `2.0`".to_owned()
                 }
                 (Some(VarKind::Integer | VarKind::Float), Scalar::Generic(_)) => {
-                    format!(": a literal of a generic type is written `{}::lit(0.5)`", self.session.describe(wanted))
+                    let (ty, literal) = (self.session.describe(wanted), literal());
+                    format!(": a literal of a generic type is written `{ty}::lit({literal})`")
                 }
                 (Some(_), Scalar::F16 | Scalar::BF16) => {
-                    format!(": write `{}::from_f32(0.5)`", self.session.describe(wanted))
+                    format!(": write `{}::from_f32({})`", self.session.describe(wanted), literal())
                 }
                 _ => String::new(),
             },

@@ -16,6 +16,7 @@ use super::signature::FunctionType;
 use super::tree::Origin;
 use crate::ir::{
     self, Bound, Enum, Function, GenericKind, Handle, IndexWidth, Module, Precision, Scalar, Size, Struct,
+    WorkgroupVariable,
 };
 use crate::target::Target;
 
@@ -57,6 +58,8 @@ pub(super) struct Session {
     pub widths: Vec<IndexWidth>,
     /// Names of items that stand within bodies, which was reported.
     pub inner: HashSet<String>,
+    /// Workgroup arrays that are handed to functions by `&mut`.
+    pub handed: HashSet<Handle<WorkgroupVariable>>,
     /// Whether something wrong was met, even if nothing is to be said about it here.
     pub poisoned: bool,
 }
@@ -123,6 +126,7 @@ impl Session {
             volatile: Vec::new(),
             widths: vec![IndexWidth::Bits32],
             inner: HashSet::new(),
+            handed: HashSet::new(),
             poisoned: false,
         }
     }

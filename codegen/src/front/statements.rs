@@ -79,7 +79,7 @@ impl Infer<'_> {
     fn let_tuple(&mut self, pattern: &syn::Pat, pairs: &[(&syn::Pat, &syn::Expr)]) -> Vec<Statement> {
         let values: Vec<Node> = pairs.iter().map(|(_, value)| self.expr(value, None)).collect();
         let (mut statements, mut locals) = (Vec::new(), Vec::new());
-        for ((pattern, _), value) in pairs.iter().zip(values) {
+        for ((pattern, written), value) in pairs.iter().zip(values) {
             let name = match pattern {
                 syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => &name.ident,
                 syn::Pat::Wild(_) => {
@@ -95,6 +95,7 @@ impl Infer<'_> {
             };
             let ty = self.held(&value, name);
             let local = self.local(&name.to_string(), ty, name);
+            self.begin(local, written);
             locals.push(Some(local));
             let span = self.session.span(*pattern);
             statements.push(Statement::Let { local, value: Some(value), span });
@@ -182,6 +183,9 @@ impl Infer<'_> {
             (None, None) => self.table.fresh(VarKind::Any),
         };
         let local = self.local(&name.to_string(), ty, name);
+        if let Some(init) = &e.init {
+            self.begin(local, &init.expr);
+        }
         if self.record && written.is_none() {
             self.ascriptions.lets.insert(std::ptr::from_ref(&e.pat) as usize, local);
         }
@@ -305,6 +309,7 @@ impl Infer<'_> {
             tile: None,
             span,
         });
+        self.arrays.insert(variable);
         Some(Slice { origin: Origin::Workgroup(variable), element, atomic, writable: true, view: None })
     }
 
