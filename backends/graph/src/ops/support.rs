@@ -64,6 +64,15 @@ pub fn shape_error(input: &'static str, given: &TensorType, expected: String) ->
     OpError::Shape { input, given: given.to_string(), expected }
 }
 
+/// A dimension, with what it may be where it is no number: `n (1 to 8)`.
+pub fn with_bounds(dim: &Dim) -> String {
+    if dim.constant().is_some() {
+        return dim.to_string();
+    }
+    let (least, most) = dim.bounds();
+    format!("{dim} ({least} to {most})")
+}
+
 /// The instance of a kernel by its name.
 ///
 /// # Errors
