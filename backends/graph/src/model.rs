@@ -371,6 +371,11 @@ impl Model {
         Ok(state.params.iter().map(|(name, param)| (name.clone(), param.describe())).collect())
     }
 
+    /// The names of its params.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        Ok(self.lock()?.params.keys().cloned().collect())
+    }
+
     /// The values of a param, for references.
     ///
     /// # Errors
