@@ -1,10 +1,14 @@
-//! Params of models: what is missing, and what is there instead.
+//! Params of models: what is missing, what is there instead, and models as files.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
 
 mod common;
 
+use std::fs;
+
 use common::devices;
+use half::f16;
+use safetensors::SafeTensors;
 use trefoil_dsl::device::Device;
 use trefoil_graph::{ElementType, Executable, Extents, Graph, Model, Options};
 
@@ -82,4 +86,99 @@ fn a_param_of_another_type_is_declared_as_it_is_and_cast() {
         );
         assert_eq!(refused("layer.w"), "param `layer.w`: elements of type f8_e4m3 given, f32 expected");
     }
+}
+
+#[test]
+fn what_is_saved_is_what_is_opened_again() {
+    let folder = std::env::temp_dir().join(format!("trefoil-graph-saved-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("model.safetensors");
+    let model = Model::new();
+    let (floats, halves) = ([1f32, -0.0, f32::NAN, f32::MIN_POSITIVE], [0.5, -2.0, 65504.0].map(f16::from_f32));
+    model.set("floats", &[2, 2], &floats).unwrap();
+    model.set("halves", &[3, 1], &halves).unwrap();
+    model.set("integers", &[2], &[i64::MIN, 3]).unwrap();
+    model.set("bools", &[3], [true, false, true].as_slice()).unwrap();
+    model.set("scalar", &[], &[2.5f32]).unwrap();
+    model.set("nothing", &[0, 4], &[0f32; 0]).unwrap();
+    // One that is there is replaced.
+    fs::write(&path, "no safetensors").unwrap();
+    model.save(&path).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let stored = |name: &str| file.tensor(name).unwrap().data().to_vec();
+    assert_eq!(stored("floats"), floats.map(f32::to_le_bytes).concat());
+    assert_eq!(stored("halves"), halves.map(f16::to_le_bytes).concat());
+    assert_eq!(stored("integers"), [i64::MIN, 3].map(i64::to_le_bytes).concat());
+    assert_eq!(stored("bools"), [1u8, 0, 1]);
+    assert_eq!(stored("scalar"), 2.5f32.to_le_bytes());
+    assert_eq!((stored("nothing").len(), file.len()), (0, 6));
+
+    let again = Model::from_safetensors(&[&path]).unwrap();
+    assert_eq!(again.params().unwrap(), model.params().unwrap());
+    for name in ["halves", "integers", "bools", "scalar", "nothing"] {
+        assert_eq!(again.values(name).unwrap().values, model.values(name).unwrap().values, "{name}");
+    }
+    let told: Vec<_> =
+        again.params().unwrap().into_iter().map(|param| (param.name, param.element, param.bytes)).collect();
+    let known = |name: &str, element: ElementType, bytes: u64| (name.to_owned(), Ok::<_, String>(element), bytes);
+    assert_eq!(
+        told,
+        [
+            known("bools", ElementType::Bool, 12),
+            known("floats", FLOAT, 16),
+            known("halves", ElementType::F16, 6),
+            known("integers", ElementType::I64, 16),
+            known("nothing", FLOAT, 0),
+            known("scalar", FLOAT, 4),
+        ]
+    );
+    // The same params make the same file.
+    let other = folder.join("other.safetensors");
+    again.save(&other).unwrap();
+    assert_eq!(fs::read(&other).unwrap(), bytes);
+    drop(again);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn types_that_graphs_do_not_know_are_saved_too() {
+    let path = std::env::temp_dir().join(format!("trefoil-graph-unknown-{}.safetensors", std::process::id()));
+    let header = br#"{"w":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[0,3]}}"#;
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], &header[..], &[7, 8, 9]].concat();
+    let model = Model::from_safetensors_bytes(&bytes).unwrap();
+    assert_eq!(model.params().unwrap()[0].element, Err("f8_e4m3".to_owned()));
+    model.save(&path).unwrap();
+    let again = Model::from_safetensors(&[&path]).unwrap();
+    assert_eq!(again.params().unwrap(), model.params().unwrap());
+    assert!(fs::read(&path).unwrap().ends_with(&[7, 8, 9]));
+    drop(again);
+    fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn what_cannot_be_saved_leaves_what_is_there() {
+    let folder = std::env::temp_dir().join(format!("trefoil-graph-unsaved-{}", std::process::id()));
+    fs::create_dir_all(folder.join("taken")).unwrap();
+    let names = || {
+        let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let (model, path) = (Model::new(), folder.join("model.safetensors"));
+    model.set("w", &[1], &[1f32]).unwrap();
+    model.save(&path).unwrap();
+    let old = fs::read(&path).unwrap();
+    for refused in [folder.join("missing").join("model.safetensors"), folder.join("taken")] {
+        let error = model.save(&refused).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}: ", refused.display())), "{error}");
+    }
+    model.set("__metadata__", &[1], &[1f32]).unwrap();
+    assert_eq!(
+        model.save(&path).unwrap_err().to_string(),
+        format!("{}: no tensor of it may be called `__metadata__`", path.display())
+    );
+    assert_eq!(fs::read(&path).unwrap(), old);
+    assert_eq!(names(), ["model.safetensors", "taken"], "no draft is left");
+    fs::remove_dir_all(&folder).unwrap();
 }
