@@ -385,51 +385,6 @@ fn axes_that_are_not_there_are_told_as_they_were_given() {
     assert!(g.narrow(x, 2, 0, 1).unwrap_err().to_string().contains("attribute `axis` is 2; "));
 }
 
-/// Where symbols may reach past the end of an axis, the error says how far, and what bounds them.
-#[test]
-fn ranges_that_symbols_let_grow_past_an_axis_are_told_with_their_bounds() {
-    let symbol = |name: &str, least, most| Dim::from(Symbol::new(name, least, most).unwrap());
-    let (at, n, few) = (symbol("at", 0, 63), symbol("n", 1, 16), symbol("n", 0, 16) - 3);
-    let mut g = Graph::new();
-    let x = g.input("x", FLOAT, shape(&[64, 4])).unwrap();
-    let y = g.input("y", FLOAT, vec![n.clone(), Dim::from(4)]).unwrap();
-    let number = Dim::from(60);
-    for (of, start, length, expected) in [
-        (
-            x,
-            Dim::from(0),
-            at.clone() + n.clone(),
-            "axis 0 to hold n + at positions (up to 79) from 0 on; it has 64: bound them by `.minimum(&Dim::from(64))`",
-        ),
-        (
-            x,
-            number.clone(),
-            n.clone(),
-            "axis 0 to hold n positions (up to 16) from 60 on; it has 64: bound them by `.minimum(&Dim::from(4))`",
-        ),
-        (
-            x,
-            at.clone(),
-            n.clone(),
-            "axis 0 to hold n positions (up to 16) from at (up to 63) on; it has 64: bound the first position by `.minimum(&Dim::from(48))`",
-        ),
-        (x, Dim::from(0), few, "axis 0 to hold n - 3 positions (-3 to 13) from 0 on; it has 64"),
-        (y, Dim::from(0), Dim::from(2), "axis 0 to hold 2 positions from 0 on; it has n (1 to 16)"),
-        (x, number, Dim::from(5), "axis 0 to hold 5 positions from 60 on"),
-    ] {
-        let refused = g.narrow(of, 0, start, length).unwrap_err().to_string();
-        assert!(refused.ends_with(&format!("; expected {expected}")), "{refused}");
-    }
-    // What it tells to do is enough.
-    for (start, length) in [
-        (Dim::from(0), (at.clone() + n.clone()).minimum(&Dim::from(64))),
-        (Dim::from(60), n.minimum(&Dim::from(4))),
-        (at.minimum(&Dim::from(48)), n.clone()),
-    ] {
-        g.narrow(x, 0, start, length).unwrap();
-    }
-}
-
 /// What the scheduler does with an op that has no kernels of its own.
 #[derive(Clone, Copy, Debug)]
 enum Kind {

@@ -1,6 +1,6 @@
 //! Views: the same elements, otherwise arranged. No view is a kernel; where strides cannot say an arrangement, the elements are copied first.
 
-use super::support::{expect_extents, shape_error, with_bounds};
+use super::support::{expect_extents, rather_than, shape_error, with_bounds};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
@@ -121,7 +121,8 @@ impl Op for Reshape {
         expect_extents(&self.shape)?;
         let output = TensorType { element: input.element, shape: self.shape.clone() };
         if output.elements() != input.elements() {
-            let expected = format!("{} elements, as {} has", output.elements(), list(&self.shape));
+            let (count, not) = rather_than(&output.elements(), &input.elements());
+            let expected = format!("{count} elements, as {} has{not}", list(&self.shape));
             return Err(shape_error("x", input, expected));
         }
         Ok(vec![output])
