@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests unwrap too")]
 
+use trefoil_graph::ops::Activation;
 use trefoil_graph::{Dim, ElementType, Graph, GraphError, Symbol, Tensor};
 
 const FLOAT: ElementType = ElementType::F32;
@@ -91,4 +92,66 @@ fn extents_that_are_written_alike_are_told_with_their_bounds() {
     ] {
         assert!(refused.ends_with(expected), "{refused}");
     }
+}
+
+/// Which ops a builder is made of is its own affair: errors name what was called, and its operands.
+#[test]
+fn builders_name_their_own_operands() {
+    let n = Symbol::new("n", 1, 8).unwrap();
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, (&n, 4)).unwrap();
+    let wide = g.input("wide", FLOAT, shape(&[5, 6])).unwrap();
+    let weight = g.input("weight", FLOAT, shape(&[5, 4])).unwrap();
+    let row = g.input("row", FLOAT, shape(&[4])).unwrap();
+    let plain = Activation::Identity;
+    for (refused, expected) in [
+        (
+            refused(g.linear(x, wide, None, plain)),
+            "linear: input `weight` is f32[5, 6]; expected [N, 4], with as many columns as `x`, which is f32[n, 4], has",
+        ),
+        (
+            refused(g.linear_split(x, wide, None, &[2, 3]).map(|parts| parts[0])),
+            "linear_split: input `weight` is f32[5, 6]; expected [N, 4], with as many columns as `x`, which is f32[n, 4], has",
+        ),
+        (refused(g.linear(x, row, None, plain)), "linear: input `weight` is f32[4]; expected a matrix, [N, K]"),
+        (
+            refused(g.linear(row, weight, None, plain)),
+            "linear: input `x` is f32[4]; expected a matrix, or a batch of them",
+        ),
+        (refused(g.linear(x, weight, Some(row), plain)), "linear: input `bias` is f32[4]; expected f32[5]"),
+        (refused(g.embedding(row, x)), "embedding: input `table` is f32[4]; expected a matrix of rows"),
+    ] {
+        assert_eq!(refused, expected);
+    }
+    let refused = refused(g.embedding(weight, x));
+    assert!(refused.starts_with("embedding: input `indices` is f32; expected an integer ("), "{refused}");
+}
+
+#[test]
+fn tensors_of_another_graph_are_told_with_the_op_that_was_to_read_them() {
+    let mut first = Graph::new();
+    let x = first.input("x", FLOAT, shape(&[4, 4])).unwrap();
+    let mut g = Graph::new();
+    for (op, refused) in [
+        ("relu", refused(g.relu(x))),
+        ("add", refused(g.add(x, x))),
+        ("cast", refused(g.cast(x, ElementType::F16))),
+        ("matmul", refused(g.matmul(x, x))),
+        ("linear", refused(g.linear(x, x, None, Activation::Identity))),
+        ("embedding", refused(g.embedding(x, x))),
+        ("sum", refused(g.sum(x, &[0], false))),
+        ("narrow", refused(g.narrow(x, 0, 0, 1))),
+        ("transpose", refused(g.transpose(x, &[1, 0]))),
+    ] {
+        assert_eq!(refused, format!("{op}: the tensor belongs to another graph"));
+    }
+}
+
+#[test]
+fn names_that_are_taken_are_told_with_what_has_them() {
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, shape(&[4])).unwrap();
+    g.output("y", x).unwrap();
+    assert_eq!(g.output("y", x).unwrap_err().to_string(), "there is already an output called `y`");
+    assert_eq!(refused(g.param("x", FLOAT, shape(&[4]))), "there is already a leaf called `x`");
 }

@@ -432,7 +432,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis.
     pub fn swap_axes(&mut self, x: Tensor, first: isize, second: isize) -> Result<Tensor, GraphError> {
-        let mut permutation: Vec<usize> = (0..self.type_of(x)?.rank()).collect();
+        let mut permutation: Vec<usize> = (0..self.operand("swap_axes", x)?.rank()).collect();
         permutation.swap(self.axis("swap_axes", x, first, 0)?, self.axis("swap_axes", x, second, 0)?);
         self.transpose(x, &permutation)
     }
