@@ -78,8 +78,8 @@ fuzz_target!(
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         match Model::from_safetensors(&[&path]) {
             Ok(model) => {
-                for (name, _) in model.params().into_iter().flatten() {
-                    let _ = model.values(&name);
+                for param in model.params().into_iter().flatten() {
+                    let _ = model.values(&param.name);
                 }
                 drop(Model::from_safetensors(&[&path, &path]).map_err(|error| error.to_string()));
             }

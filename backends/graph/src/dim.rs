@@ -159,7 +159,19 @@ impl Dim {
         self.clone() - self.quotient(divisor) * divisor.clone()
     }
 
-    /// The smaller.
+    /// The smaller of both. It bounds an extent that a symbol's range would let grow past an axis: ops take what fits at every value of the symbols, whatever values the runs will give.
+    ///
+    /// ```
+    /// use trefoil_graph::{Dim, ElementType, Graph, Symbol};
+    /// let (at, n) = (Symbol::new("at", 0, 63)?, Symbol::new("n", 1, 16)?);
+    /// let mut g = Graph::new();
+    /// let cache = g.state("cache", ElementType::F32, [64, 4])?;
+    /// let filled = Dim::from(&at) + Dim::from(&n);
+    /// assert!(g.narrow(cache, 0, 0, filled.clone()).is_err(), "63 + 16 positions are more than 64");
+    /// let rows = g.narrow(cache, 0, 0, filled.minimum(&Dim::from(64)))?;
+    /// assert_eq!(g.type_of(rows)?.shape[0].bounds(), (1, 64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn minimum(&self, other: &Self) -> Self {
         let ((low, high), (other_low, other_high)) = (self.bounds(), other.bounds());

@@ -165,10 +165,18 @@ pub enum Error {
         /// The names that there are.
         known: String,
     },
+    /// Params that a run reads and the model has not given to the device.
+    #[error("{}", missing_params(.missing, .others))]
+    MissingParams {
+        /// Each with its type, in the order in which the graph declares them.
+        missing: Vec<(String, String)>,
+        /// The names of the model's params that the graph does not declare.
+        others: Vec<String>,
+    },
     /// Something that must be given and is not.
     #[error("{what} `{name}` ({ty}) is not given")]
     Missing {
-        /// `input` or `param`.
+        /// `input`, or what a reference lacks.
         what: &'static str,
         /// Its name.
         name: String,
@@ -184,7 +192,7 @@ pub enum Error {
         name: String,
     },
     /// Elements of another type.
-    #[error("{what} `{name}`: elements of type {given} given, {expected} expected")]
+    #[error("{what} `{name}`: elements of type {given} given, {expected} expected{hint}", hint = as_given(.what, .given))]
     ElementType {
         /// `input`, `output` or `param`.
         what: &'static str,
@@ -376,6 +384,27 @@ fn narrower(element: ElementType) -> ElementType {
         ElementType::U64 => ElementType::U32,
         other => other,
     }
+}
+
+/// How a graph reads a param whose elements are of another type than it declares, if there are graphs that know it.
+fn as_given(what: &str, given: &str) -> String {
+    let is_known = what == "param" && ElementType::ALL.iter().any(|element| element.name() == given);
+    if is_known { format!("; declare it {given} and `cast` it") } else { String::new() }
+}
+
+/// All params that are missing, and the first of those that the model has instead.
+fn missing_params(missing: &[(String, String)], others: &[String]) -> String {
+    /// Enough to see how the model names its params.
+    const TOLD: usize = 10;
+    let all: Vec<_> = missing.iter().map(|(name, ty)| format!("`{name}` ({ty})")).collect();
+    let (params, are) = if missing.len() == 1 { ("param", "is") } else { ("params", "are") };
+    let told: Vec<_> = others.iter().take(TOLD).map(|name| format!("`{name}`")).collect();
+    let tail = match (others.len(), others.len().saturating_sub(TOLD)) {
+        (0, _) => String::new(),
+        (_, 0) => format!("; the model has {}", told.join(", ")),
+        (_, more) => format!("; the model has {} and {more} more", told.join(", ")),
+    };
+    format!("{params} {} {are} not given{tail}", all.join(", "))
 }
 
 /// How elements are read that no type of the host stands for.

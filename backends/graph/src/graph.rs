@@ -116,7 +116,7 @@ pub enum GraphError {
         what: String,
     },
     /// Two leaves or two outputs of one name.
-    #[error("there is already a {what} called `{name}`")]
+    #[error("there is already {an} {what} called `{name}`", an = article(.what))]
     NameTaken {
         /// `leaf` or `output`.
         what: &'static str,
@@ -170,6 +170,11 @@ impl fmt::Debug for GraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// The article before a word.
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
 /// That an op has so many outputs where one is expected.
@@ -422,6 +427,14 @@ impl Graph {
     /// It is of another graph.
     pub fn type_of(&self, tensor: Tensor) -> Result<&TensorType, GraphError> {
         self.known(tensor, "type_of")
+    }
+
+    /// The type of a tensor that `op` is to read: errors name it.
+    ///
+    /// # Errors
+    /// It is of another graph.
+    pub(crate) fn operand(&self, op: &str, tensor: Tensor) -> Result<&TensorType, GraphError> {
+        self.known(tensor, op)
     }
 
     /// Nodes, each after what it reads.

@@ -41,7 +41,7 @@ pub use executable::{
 };
 pub use explain::Explanation;
 pub use graph::{Graph, GraphError, Tensor};
-pub use model::Model;
+pub use model::{Model, ModelParam};
 pub use op::{HostTensor, Op, OpError};
 pub use profile::{Ceiling, Profile};
 pub use types::{ElementType, IntoShape, Shape, TensorType};

@@ -4,6 +4,8 @@
 //! slices. The first executable on a device that reads a param makes the device's copy, which all others share. Params may be set
 //! before or after compiling.
 
+mod save;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
@@ -28,6 +30,32 @@ use crate::types::{ElementType, TensorType};
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     shared: Arc<Shared>,
+}
+
+/// What a model says of one of its params ([`Model::params`]).
+///
+/// ```
+/// use trefoil_graph::{ElementType, Model};
+///
+/// let model = Model::new();
+/// model.set("w", &[2, 3], &[0f32; 6])?;
+/// for param in model.params()? {
+///     assert_eq!((param.name.as_str(), param.element), ("w", Ok(ElementType::F32)));
+///     assert_eq!((param.shape.as_slice(), param.bytes), (&[2, 3][..], 24));
+/// }
+/// # Ok::<(), trefoil_graph::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelParam {
+    /// Its name.
+    pub name: String,
+    /// Its element type; or what a file calls one that graphs do not know, in lower case.
+    pub element: Result<ElementType, String>,
+    /// Its extents, outermost first.
+    pub shape: Vec<usize>,
+    /// How many bytes its elements take on a device; bools are words there.
+    pub bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -362,13 +390,24 @@ impl Model {
         outcome
     }
 
-    /// The names of its params, with types and shapes as text.
+    /// Its params, in the order of their names.
     ///
     /// # Errors
     /// Another thread panicked while it changed the model.
-    pub fn params(&self) -> Result<Vec<(String, String)>> {
+    pub fn params(&self) -> Result<Vec<ModelParam>> {
         let state = self.lock()?;
-        Ok(state.params.iter().map(|(name, param)| (name.clone(), param.describe())).collect())
+        let params = state.params.iter().map(|(name, param)| ModelParam {
+            name: name.clone(),
+            element: param.element.clone(),
+            shape: param.shape.clone(),
+            bytes: param.bytes.as_slice().len() as u64,
+        });
+        Ok(params.collect())
+    }
+
+    /// The names of its params.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        Ok(self.lock()?.params.keys().cloned().collect())
     }
 
     /// The values of a param, for references.

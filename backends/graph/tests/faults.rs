@@ -210,13 +210,13 @@ fn a_param_that_did_not_reach_the_device_is_missing_until_it_does() {
         let error = model.set("a", &[64], &[5f32; 64][..]).unwrap_err();
         assert!(error.to_string().contains("param `a`"), "{error}");
         // Half of it is there.
-        assert!(matches!(y(&executable), Err(Error::Missing { what: "param", name, .. }) if name == "a"));
+        assert!(matches!(y(&executable), Err(Error::MissingParams { missing, .. }) if missing[0].0 == "a"));
         model.set("a", &[64], &[5f32; 64][..]).unwrap();
         assert_eq!(y(&executable).unwrap(), 16.0);
         assert_eq!(executable.state("total").unwrap().get::<f32>().unwrap(), [23.0; 64], "the refused run left it");
         // What the model has let go of gets no new values: it is not computed with, also after others brought the param again.
         model.release(&device).unwrap();
-        let is_missing = || matches!(y(&executable), Err(Error::Missing { what: "param", .. }));
+        let is_missing = || matches!(y(&executable), Err(Error::MissingParams { .. }));
         assert!(is_missing());
         let again = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
         model.set("a", &[64], &[1f32; 64][..]).unwrap();

@@ -213,7 +213,7 @@ fn params_are_held_once_and_may_come_late() {
         let executable = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
         let x = [1f32; 6];
         let run = || executable.run(&[("x", (&x).into())], &Extents::new());
-        assert!(matches!(run(), Err(Error::Missing { what: "param", name, .. }) if name == "w"));
+        assert!(matches!(run(), Err(Error::MissingParams { missing, .. }) if missing[0].0 == "w"));
         model.set("w", &[6], &[2f32; 6]).unwrap();
         assert_eq!(run().unwrap().get::<f32>("y").unwrap(), [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
         // A second executable shares the copy; new values reach both.
@@ -316,8 +316,14 @@ fn safetensors_are_mapped_and_checked() {
             Executable::compile(&graph, &model, &device, &Options::default()).unwrap_err().to_string()
         };
         assert_eq!(with("w", FLOAT, &[3, 2]), "param `w` is f32[2, 3]; expected f32[3, 2]");
-        assert_eq!(with("w", ElementType::F16, &[2, 3]), "param `w`: elements of type f32 given, f16 expected");
-        assert_eq!(with("doubles", FLOAT, &[3]), "param `doubles`: elements of type f64 given, f32 expected");
+        assert_eq!(
+            with("w", ElementType::F16, &[2, 3]),
+            "param `w`: elements of type f32 given, f16 expected; declare it f32 and `cast` it"
+        );
+        assert_eq!(
+            with("doubles", FLOAT, &[3]),
+            "param `doubles`: elements of type f64 given, f32 expected; declare it f64 and `cast` it"
+        );
     }
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();

@@ -335,11 +335,7 @@ impl<'a> Run<'a> {
         }
         let losses = executable.model.losses();
         if state.params_filled != Some(losses) {
-            for Slot { name, ty, memory, .. } in &executable.params {
-                if !executable.model.is_filled(&executable.device, name, memory)? {
-                    return Err(Error::Missing { what: "param", name: name.to_string(), ty: ty.to_string() });
-                }
-            }
+            executable.check_params()?;
             state.params_filled = Some(losses);
         }
         let has_words = state.has_words && state.extents().is_some_and(|known| known == *extents);

@@ -118,6 +118,45 @@ impl Executable {
         self.params.iter().map(|slot| (&*slot.name, &slot.ty))
     }
 
+    /// Checks that the model has given every param that runs read, as the runs themselves do, without running: a program finds out right after loading what is missing, and how the model's other params are called.
+    ///
+    /// ```
+    /// use trefoil_graph::{ElementType, Executable, Graph, Model, Options};
+    /// let mut g = Graph::new();
+    /// let w = g.param("layer.w", ElementType::F32, [2])?;
+    /// let y = g.exp(w)?;
+    /// g.output("y", y)?;
+    /// # let device = trefoil_cpu::open(&Default::default())?;
+    /// let model = Model::new();
+    /// model.set("model.layer.w", &[2], &[1f32, 2.0])?;
+    /// let executable = Executable::compile(&g, &model, &device, &Options::default())?;
+    /// let missing = executable.check_params().map_err(|error| error.to_string());
+    /// assert_eq!(missing, Err("param `layer.w` (f32[2]) is not given; the model has `model.layer.w`".to_owned()));
+    /// model.set("layer.w", &[2], &[1f32, 2.0])?;
+    /// executable.check_params()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Params are not given, or did not reach the device ([`Error::MissingParams`]); or another thread panicked while it changed the model.
+    pub fn check_params(&self) -> Result<()> {
+        let mut missing = Vec::new();
+        for slot in &self.params {
+            if !self.model.is_filled(&self.device, &slot.name, &slot.memory)? {
+                missing.push(slot);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let declared = self.parts.graph.leaves();
+        missing.sort_by_key(|slot| declared.get(&*slot.name).map(|leaf| leaf.node()));
+        let missing = missing.into_iter().map(|slot| (slot.name.to_string(), slot.ty.to_string())).collect();
+        let mut others = self.model.names()?;
+        others.retain(|name| !declared.contains_key(name));
+        Err(Error::MissingParams { missing, others })
+    }
+
     /// The names and types of the states, in the order in which the graph named them.
     pub fn states(&self) -> impl Iterator<Item = (&str, &TensorType)> {
         self.states.iter().map(|slot| (&*slot.name, &slot.ty))

@@ -173,10 +173,10 @@ impl Graph {
         attention: Attention,
         scores: Scores,
     ) -> Result<(Attend, Vec<Tensor>), GraphError> {
-        let element = self.type_of(operands[0])?.element;
+        let element = self.operand("attention", operands[0])?.element;
         let bias = match mask {
             Some(mask) if element.is_float() => {
-                if self.type_of(mask)?.element != Bool {
+                if self.operand("attention", mask)?.element != Bool {
                     let given = self.type_of(mask)?.element;
                     let expected = "bool (what is added to scores is the bias)".to_owned();
                     let error = OpError::ElementType { input: "mask", given, expected };

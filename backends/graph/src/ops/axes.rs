@@ -9,7 +9,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis.
     pub(crate) fn axis(&self, op: &str, x: Tensor, axis: isize, added: usize) -> Result<usize, GraphError> {
-        let ty = self.type_of(x)?;
+        let ty = self.operand(op, x)?;
         let rank = ty.rank() + added;
         let from_first = if axis < 0 { axis.checked_add_unsigned(rank) } else { Some(axis) };
         let known = from_first.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
@@ -27,7 +27,7 @@ impl Graph {
     /// # Errors
     /// The tensor has no such axis, or one is named twice.
     pub(crate) fn axes(&self, op: &str, tensor: Tensor, axes: &[isize]) -> Result<Vec<usize>, GraphError> {
-        let ty = self.type_of(tensor)?;
+        let ty = self.operand(op, tensor)?;
         let mut known = Vec::with_capacity(axes.len());
         for axis in axes {
             let from_first = if *axis < 0 { axis.checked_add_unsigned(ty.rank()) } else { Some(*axis) };

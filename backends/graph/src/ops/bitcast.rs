@@ -77,7 +77,7 @@ impl Graph {
     /// # Errors
     /// The types differ in size, or one is bool.
     pub fn bitcast(&mut self, x: Tensor, to: ElementType) -> Result<Tensor, GraphError> {
-        let from = self.type_of(x)?.element;
+        let from = self.operand("bitcast", x)?.element;
         self.add_one(Bitcast { from, to }, &[x])
     }
 }

@@ -24,7 +24,7 @@ use self::functions::Takes;
 pub use self::functions::{Attribute, Function, Rule};
 use crate::dim::Dim;
 use crate::op::{HostTensor, Map, Op, OpError, OpKind};
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{apart, expect_inputs};
 use crate::types::{ElementType, Shape, TensorType, broadcast};
 
 type Value = Handle<Expression>;
@@ -62,10 +62,11 @@ fn map_shape(names: &[&'static str], inputs: &[TensorType]) -> Result<Shape, OpE
         let at = (1..inputs.len())
             .find(|end| broadcast(inputs[..=*end].iter().map(|input| input.shape.as_slice())).is_err())
             .unwrap_or(0);
+        let (wanted, other) = (apart(&known, &extent), apart(&extent, &known));
         OpError::Shape {
             input: names[at],
             given: inputs[at].to_string(),
-            expected: format!("an extent that broadcasts with {known}, not {extent}, on axis -{}", axis + 1),
+            expected: format!("an extent that broadcasts with {wanted}, not {other}, on axis -{}", axis + 1),
         }
     })
 }

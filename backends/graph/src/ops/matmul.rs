@@ -20,7 +20,7 @@ pub use self::builders::Contraction;
 pub use self::grouped::{Adapters, GroupedMatMul};
 use self::types::Types;
 use super::activation::{activated, expect_known};
-use super::support::{expect_element, expect_inputs, expect_shape};
+use super::support::{apart, expect_element, expect_inputs, expect_shape, rather_than};
 use crate::dim::Dim;
 use crate::op::{HostTensor, Op, OpError, OpKind};
 use crate::types::{ElementType, TensorType, broadcast};
@@ -64,13 +64,18 @@ impl Op for MatMul {
         let (a_batch, a_matrix) = a.shape.split_at(a.rank() - 2);
         let (b_batch, b_matrix) = b.shape.split_at(b.rank() - 2);
         if a_matrix[1] != b_matrix[0] {
-            let expected = format!("{} rows, as many as {a} has columns", a_matrix[1]);
+            let (rows, not) = rather_than(&a_matrix[1], &b_matrix[0]);
+            let expected = format!("{rows} rows, as many as {a} has columns{not}");
             return Err(OpError::Shape { input: "b", given: b.to_string(), expected });
         }
         let mut shape = broadcast([a_batch, b_batch]).map_err(|(_, ours, theirs)| OpError::Shape {
             input: "b",
             given: b.to_string(),
-            expected: format!("leading axes that broadcast with those of {a}; {ours} and {theirs} do not"),
+            expected: format!(
+                "leading axes that broadcast with those of {a}; {} and {} do not",
+                apart(&ours, &theirs),
+                apart(&theirs, &ours)
+            ),
         })?;
         shape.extend([a_matrix[0].clone(), b_matrix[1].clone()]);
         if self.bias {

@@ -112,7 +112,7 @@ impl Graph {
         update: Update,
     ) -> Result<Tensor, GraphError> {
         let at = self.axes(update.name(), x, &[axis])?[0];
-        let (ty, ours) = (self.type_of(x)?.clone(), self.type_of(indices)?.shape.clone());
+        let (ty, ours) = (self.operand("scatter", x)?.clone(), self.operand("scatter", indices)?.shape.clone());
         let mut wanted = ty.shape.clone();
         wanted.splice(at..=at, ours.iter().cloned());
         self.fits(update, &ty, updates, &wanted)?;
@@ -153,7 +153,8 @@ impl Graph {
         update: Update,
     ) -> Result<Tensor, GraphError> {
         let at = self.axes(update.name(), x, &[axis])?[0];
-        let (ty, of_indices) = (self.type_of(x)?.clone(), self.type_of(indices)?.clone());
+        let (ty, of_indices) =
+            (self.operand("scatter_elements", x)?.clone(), self.operand("scatter_elements", indices)?.clone());
         let fits = |axis: usize| {
             let room = ty.shape[axis].clone() - of_indices.shape[axis].clone();
             axis == at || room.bounds().0 >= 0
@@ -181,7 +182,7 @@ impl Graph {
         updates: Tensor,
         update: Update,
     ) -> Result<Tensor, GraphError> {
-        let (ty, of_indices) = (self.type_of(x)?.clone(), self.type_of(indices)?.clone());
+        let (ty, of_indices) = (self.operand("scatter_nd", x)?.clone(), self.operand("scatter_nd", indices)?.clone());
         let depth = of_indices.shape.last().and_then(Dim::constant).and_then(|depth| usize::try_from(depth).ok());
         let Some(depth) = depth.filter(|depth| (1..=ty.rank()).contains(depth)) else {
             let expected = format!("a last axis of fixed extent, from 1 to the number of axes of {ty}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::op::{CallStep, Grid, Implementation, Ineligible, KernelStep, OpError, ParamValue, Request, Slot, Step};
 use crate::types::{ElementType, TensorType};
 
@@ -56,12 +56,46 @@ pub fn expect_shape(input: &'static str, ty: &TensorType, expected: &[Dim]) -> R
         return Ok(());
     }
     let expected = TensorType { element: ty.element, shape: expected.to_vec() };
-    Err(OpError::Shape { input, given: ty.to_string(), expected: expected.to_string() })
+    Err(OpError::Shape { input, given: type_apart(ty, &expected), expected: type_apart(&expected, ty) })
 }
 
 /// That an input has another shape than an op takes: what was given, and what is expected in words.
 pub fn shape_error(input: &'static str, given: &TensorType, expected: String) -> OpError {
     OpError::Shape { input, given: given.to_string(), expected }
+}
+
+/// A dimension, with what it may be where it is no number: `n (1 to 8)`.
+pub fn with_bounds(dim: &Dim) -> String {
+    if dim.constant().is_some() {
+        return dim.to_string();
+    }
+    let (least, most) = dim.bounds();
+    match dim.symbol().map_or(1, Symbol::multiple_of) {
+        1 => format!("{dim} ({least} to {most})"),
+        multiple => format!("{dim} ({least} to {most} in multiples of {multiple})"),
+    }
+}
+
+/// A dimension, with its bounds where `other` is another that is written alike: symbols of one name with other bounds are other symbols.
+pub fn apart(dim: &Dim, other: &Dim) -> String {
+    let text = dim.to_string();
+    if dim != other && text == other.to_string() { with_bounds(dim) } else { text }
+}
+
+/// A tensor's type, with the bounds of extents that are written as those of `other` and differ.
+fn type_apart(ty: &TensorType, other: &TensorType) -> String {
+    if ty.rank() != other.rank() {
+        return ty.to_string();
+    }
+    let extents: Vec<_> = ty.shape.iter().zip(&other.shape).map(|(mine, theirs)| apart(mine, theirs)).collect();
+    format!("{}[{}]", ty.element, extents.join(", "))
+}
+
+/// What is expected of a dimension, and that it is not what was given where that is written alike.
+pub fn rather_than(expected: &Dim, given: &Dim) -> (String, String) {
+    let (wanted, other) = (apart(expected, given), apart(given, expected));
+    let not = if other == given.to_string() { String::new() } else { format!(", not {other}") };
+    (wanted, not)
 }
 
 /// The instance of a kernel by its name.

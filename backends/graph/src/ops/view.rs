@@ -1,6 +1,6 @@
 //! Views: the same elements, otherwise arranged. No view is a kernel; where strides cannot say an arrangement, the elements are copied first.
 
-use super::support::{expect_extents, shape_error};
+use super::support::{expect_extents, rather_than, shape_error, with_bounds};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
@@ -121,7 +121,8 @@ impl Op for Reshape {
         expect_extents(&self.shape)?;
         let output = TensorType { element: input.element, shape: self.shape.clone() };
         if output.elements() != input.elements() {
-            let expected = format!("{} elements, as {} has", output.elements(), list(&self.shape));
+            let (count, not) = rather_than(&output.elements(), &input.elements());
+            let expected = format!("{count} elements, as {} has{not}", list(&self.shape));
             return Err(shape_error("x", input, expected));
         }
         Ok(vec![output])
@@ -238,6 +239,41 @@ impl View for Expand {
     }
 }
 
+impl Narrow {
+    /// What an axis of this extent should hold; where symbols are involved, how far they reach, and what bounds them.
+    fn expected(&self, extent: &Dim) -> String {
+        let Self { axis, start, length } = self;
+        if [start, length, extent].iter().all(|dim| dim.constant().is_some()) {
+            return format!("axis {axis} to hold {length} positions from {start} on");
+        }
+        let (far, late, has) = (reach(length), reach(start), with_bounds(extent));
+        let remedy = extent.constant().and_then(|size| self.remedy(size)).unwrap_or_default();
+        format!("axis {axis} to hold {length}{far} positions from {start}{late} on; it has {has}{remedy}")
+    }
+
+    /// The bound with which an axis of so many positions surely holds the range, if a bound of one of both is enough.
+    fn remedy(&self, size: i64) -> Option<String> {
+        let ((first, _), (least, most)) = (self.start.bounds(), self.length.bounds());
+        if first < 0 || least < 0 {
+            return None;
+        }
+        let (what, most) = match (self.start.constant(), self.length.constant()) {
+            (Some(start), None) => ("them", size.checked_sub(start)?),
+            _ => ("the first position", size.checked_sub(most)?),
+        };
+        (most >= 0).then(|| format!(": bound {what} by `.minimum(&Dim::from({most}))`"))
+    }
+}
+
+/// How far a dimension reaches that depends on symbols.
+fn reach(dim: &Dim) -> String {
+    match (dim.constant(), dim.bounds()) {
+        (Some(_), _) => String::new(),
+        (None, (least @ ..0, most)) => format!(" ({least} to {most})"),
+        (None, (_, most)) => format!(" (up to {most})"),
+    }
+}
+
 impl Op for Narrow {
     view_op!(Narrow, "narrow", axis, start, length);
 
@@ -248,8 +284,7 @@ impl Op for Narrow {
         };
         let rest = extent.clone() - self.start.clone() - self.length.clone();
         if rest.bounds().0 < 0 || self.start.bounds().0 < 0 || self.length.bounds().0 < 0 {
-            let expected = format!("axis {} to hold {} positions from {} on", self.axis, self.length, self.start);
-            return Err(shape_error("x", input, expected));
+            return Err(shape_error("x", input, self.expected(extent)));
         }
         let mut output = input.clone();
         output.shape[self.axis] = self.length.clone();
@@ -397,7 +432,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis.
     pub fn swap_axes(&mut self, x: Tensor, first: isize, second: isize) -> Result<Tensor, GraphError> {
-        let mut permutation: Vec<usize> = (0..self.type_of(x)?.rank()).collect();
+        let mut permutation: Vec<usize> = (0..self.operand("swap_axes", x)?.rank()).collect();
         permutation.swap(self.axis("swap_axes", x, first, 0)?, self.axis("swap_axes", x, second, 0)?);
         self.transpose(x, &permutation)
     }
@@ -440,7 +475,7 @@ impl Graph {
     /// `length` positions of an axis, from `start` on; a negative axis counts from the last.
     ///
     /// # Errors
-    /// There is no such axis, or it does not surely hold the range.
+    /// There is no such axis, or it does not surely hold the range: at every value of the symbols in it. [`Dim::minimum`] bounds what may grow past the axis.
     pub fn narrow(
         &mut self,
         x: Tensor,

@@ -167,7 +167,7 @@ impl Graph {
             let error = OpError::Attribute { attribute: "layout", given, expected: "Bshd".to_owned() };
             return Err(GraphError::Op { op: OP.to_owned(), error });
         }
-        expect_sequence(OP, "x", self.type_of(x)?)?;
+        expect_sequence(OP, "x", self.operand(OP, x)?)?;
         let plain = |g: &mut Self, x, linear: Linear| g.linear(x, linear.weight, linear.bias, Activation::Identity);
         let [q, k, v] = match block.projections {
             Projections::Packed(all) => {

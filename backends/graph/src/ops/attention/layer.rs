@@ -117,7 +117,7 @@ impl Graph {
         x: Tensor,
         layer: &TransformerLayer<Tensor>,
     ) -> Result<Attended<Tensor>, GraphError> {
-        expect_sequence("transformer_layer", "x", self.type_of(x)?)?;
+        expect_sequence("transformer_layer", "x", self.operand("transformer_layer", x)?)?;
         let TransformerLayer { placement, attention, attention_norm, feed_forward, feed_forward_norm } = layer;
         match placement {
             Placement::Before => {

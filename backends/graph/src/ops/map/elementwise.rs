@@ -128,7 +128,7 @@ impl Graph {
         attributes: &[f32],
     ) -> Result<Tensor, GraphError> {
         let element = match inputs {
-            [first, ..] => self.type_of(*first)?.element,
+            [first, ..] => self.operand(function.name, *first)?.element,
             [] => ElementType::F32,
         };
         self.add_one(Elementwise { function, element, attributes: attributes.to_vec() }, inputs)

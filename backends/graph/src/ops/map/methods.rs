@@ -19,7 +19,7 @@ impl Graph {
     /// # Errors
     /// The tensor is of another graph.
     pub fn cast(&mut self, x: Tensor, to: ElementType) -> Result<Tensor, GraphError> {
-        let from = self.type_of(x)?.element;
+        let from = self.operand("cast", x)?.element;
         self.add_one(Cast { from, to }, &[x])
     }
 

@@ -7,6 +7,7 @@ use super::types::usual;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
+use crate::ops::support::{expect_shape, rather_than, shape_error};
 use crate::types::{ElementType, TensorType, broadcast};
 
 /// Which axes [`Graph::dot_general`] sums over and which it keeps together, in pairs: the first of each pair are axes of `a`, the second of `b`; negative ones count from the last.
@@ -40,7 +41,7 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn matmul(&mut self, a: Tensor, b: Tensor) -> Result<Tensor, GraphError> {
-        let out = usual(self.type_of(a)?.element, self.type_of(b)?.element);
+        let out = usual(self.operand("matmul", a)?.element, self.operand("matmul", b)?.element);
         self.matmul_to(a, b, out)
     }
 
@@ -60,7 +61,8 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn matmul_to(&mut self, a: Tensor, b: Tensor, out: ElementType) -> Result<Tensor, GraphError> {
-        let (is_row, is_column) = (self.type_of(a)?.rank() == 1, self.type_of(b)?.rank() == 1);
+        let (is_row, is_column) =
+            (self.operand("matmul_to", a)?.rank() == 1, self.operand("matmul_to", b)?.rank() == 1);
         let a = if is_row { self.unsqueeze(a, 0)? } else { a };
         let b = if is_column { self.unsqueeze(b, -1)? } else { b };
         let op = MatMul { bias: false, activation: Activation::Identity, out };
@@ -77,7 +79,7 @@ impl Graph {
     /// `activation(x weight^T + bias)` with a weight of `[N, K]`, as models store it. The bias has the result's elements, which are those that [`Graph::matmul`] gives.
     ///
     /// # Errors
-    /// As [`Graph::matmul`]; or the bias is not `[N]`; or the elements are integers and there is an activation.
+    /// As [`Graph::matmul`]; or `x` has fewer than two axes, the weight is no matrix, or the last extent of `x` is not its last one, K; or the bias is not `[N]`; or the elements are integers and there is an activation.
     pub fn linear(
         &mut self,
         x: Tensor,
@@ -85,13 +87,8 @@ impl Graph {
         bias: Option<Tensor>,
         activation: Activation,
     ) -> Result<Tensor, GraphError> {
-        let ty = self.type_of(weight)?;
-        if ty.rank() != 2 {
-            let expected = "a matrix, [N, K]".to_owned();
-            let error = OpError::Shape { input: "weight", given: ty.to_string(), expected };
-            return Err(GraphError::Op { op: "linear".to_owned(), error });
-        }
-        let out = usual(self.type_of(x)?.element, ty.element);
+        self.expect_layer("linear", x, weight, bias)?;
+        let out = usual(self.type_of(x)?.element, self.type_of(weight)?.element);
         let weight = self.transpose(weight, &[1, 0])?;
         self.product(MatMul { bias: bias.is_some(), activation, out }, x, weight, bias)
     }
@@ -118,6 +115,7 @@ impl Graph {
         bias: Option<Tensor>,
         columns: &[usize],
     ) -> Result<Vec<Tensor>, GraphError> {
+        self.expect_layer("linear_split", x, weight, bias)?;
         let all = columns.iter().map(|count| Dim::from(*count)).fold(Dim::from(0i64), |all, count| all + count);
         let ty = self.type_of(weight)?.clone();
         if ty.shape.first() != Some(&all) {
@@ -155,7 +153,7 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn dot_general(&mut self, a: Tensor, b: Tensor, contraction: &Contraction) -> Result<Tensor, GraphError> {
-        let (a_ty, b_ty) = (self.type_of(a)?.clone(), self.type_of(b)?.clone());
+        let (a_ty, b_ty) = (self.operand("dot_general", a)?.clone(), self.operand("dot_general", b)?.clone());
         let resolved = |ty: &TensorType, pick: fn(&(isize, isize)) -> isize| {
             let both = [&contraction.batch, &contraction.contracted].map(|pairs| pairs.iter().map(pick));
             let axes = axes_of(ty, both.into_iter().flatten())?;
@@ -190,6 +188,27 @@ impl Graph {
         let product = self.matmul(a, b)?;
         shape.extend(extents(&a_ty, &a_free).into_iter().chain(extents(&b_ty, &b_free)));
         self.reshape(product, shape)
+    }
+
+    /// Checks the shapes of a layer, so that errors name its own operands: its product has a weight that lies the other way.
+    fn expect_layer(&self, op: &str, x: Tensor, weight: Tensor, bias: Option<Tensor>) -> Result<(), GraphError> {
+        let (x, weight) = (self.operand(op, x)?, self.operand(op, weight)?);
+        let wrong = |error| GraphError::Op { op: op.to_owned(), error };
+        let [rows, columns] = weight.shape.as_slice() else {
+            return Err(wrong(shape_error("weight", weight, "a matrix, [N, K]".to_owned())));
+        };
+        let [_, .., depth] = x.shape.as_slice() else {
+            return Err(wrong(shape_error("x", x, "a matrix, or a batch of them".to_owned())));
+        };
+        if columns != depth {
+            let (wanted, not) = rather_than(depth, columns);
+            let expected = format!("[N, {wanted}], with as many columns as `x`, which is {x}, has{not}");
+            return Err(wrong(shape_error("weight", weight, expected)));
+        }
+        match bias {
+            Some(bias) => expect_shape("bias", self.operand(op, bias)?, std::slice::from_ref(rows)).map_err(wrong),
+            None => Ok(()),
+        }
     }
 
     fn product(&mut self, op: MatMul, a: Tensor, b: Tensor, bias: Option<Tensor>) -> Result<Tensor, GraphError> {

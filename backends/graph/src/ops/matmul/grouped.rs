@@ -115,8 +115,11 @@ impl Graph {
     /// ```
     pub fn grouped_matmul(&mut self, x: Tensor, weights: Tensor, ids: Tensor) -> Result<Tensor, GraphError> {
         let refused = |error| GraphError::Op { op: "grouped_matmul".to_owned(), error };
-        let (ty, of_weights, of_ids) =
-            (self.type_of(x)?.clone(), self.type_of(weights)?.clone(), self.type_of(ids)?.clone());
+        let (ty, of_weights, of_ids) = (
+            self.operand("grouped_matmul", x)?.clone(),
+            self.operand("grouped_matmul", weights)?.clone(),
+            self.operand("grouped_matmul", ids)?.clone(),
+        );
         let Some((depth, leading)) = ty.shape.split_last() else {
             return Err(refused(shape_error("x", &ty, "one axis or more".to_owned())));
         };

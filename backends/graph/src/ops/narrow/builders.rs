@@ -30,7 +30,7 @@ impl Graph {
         saturate: bool,
         rounding: Rounding,
     ) -> Result<Tensor, GraphError> {
-        let from = self.type_of(x)?.element;
+        let from = self.operand("encode", x)?.element;
         self.add_one(Encode { from, narrow, saturate, rounding }, &[x])
     }
 
@@ -142,7 +142,7 @@ impl Graph {
 
     /// The shape of a tensor of codes and its last extent.
     fn codes(&self, op: &str, x: Tensor) -> Result<(Shape, Dim), GraphError> {
-        let TensorType { element, shape } = self.type_of(x)?.clone();
+        let TensorType { element, shape } = self.operand(op, x)?.clone();
         let refused = |error| Err(GraphError::Op { op: op.to_owned(), error });
         if element != ElementType::U8 {
             let expected = "u8, one code or several in each; `encode` gives them".to_owned();

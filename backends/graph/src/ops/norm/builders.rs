@@ -197,7 +197,7 @@ impl Graph {
             let error = OpError::Attribute { attribute: "epsilon", given: epsilon.to_string(), expected };
             return Err(refused("l1_normalise", error));
         }
-        let element = self.type_of(x)?.element;
+        let element = self.operand("l1_normalise", x)?.element;
         // What takes a sum takes no bf16, and halves overflow sooner.
         let is_half = matches!(element, ElementType::F16 | ElementType::BF16);
         let wide = if is_half { self.as_element(x, ElementType::F32)? } else { x };
@@ -218,7 +218,7 @@ impl Graph {
         gamma: Option<Tensor>,
         beta: Option<Tensor>,
     ) -> Result<Tensor, GraphError> {
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand("layer_norm_2d", x)?.clone();
         if ty.rank() != 4 {
             let error = OpError::Shape { input: "x", given: ty.to_string(), expected: "[N, C, H, W]".to_owned() };
             return Err(refused("layer_norm_2d", error));
@@ -238,7 +238,7 @@ impl Graph {
         gamma: Option<Tensor>,
         beta: Option<Tensor>,
     ) -> Result<Tensor, GraphError> {
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand("instance_norm", x)?.clone();
         let operands = self.of_channels("instance_norm", &ty, gamma, beta)?;
         let axes: Vec<isize> = (2..ty.rank().cast_signed()).collect();
         self.layer_norm(x, &axes, epsilon, operands)
@@ -257,7 +257,7 @@ impl Graph {
         beta: Option<Tensor>,
     ) -> Result<Tensor, GraphError> {
         const NAME: &str = "group_norm";
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand(NAME, x)?.clone();
         let channels = channels(NAME, &ty)?;
         let of = i64::try_from(groups).unwrap_or(i64::MAX);
         if !channels.divides_evenly(of) {
@@ -297,7 +297,7 @@ impl Graph {
         beta: Option<Tensor>,
     ) -> Result<Tensor, GraphError> {
         const NAME: &str = "batch_norm";
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand(NAME, x)?.clone();
         let wide = if ty.element == ElementType::F64 { ElementType::F64 } else { ElementType::F32 };
         if !ty.element.is_float() {
             let expected = format!("a float ({}; `cast` converts)", ElementType::list(ElementType::is_float));
@@ -382,7 +382,7 @@ impl Graph {
         operand: Tensor,
     ) -> Result<Tensor, GraphError> {
         let channels = channels(op, x)?;
-        let ty = self.type_of(operand)?.clone();
+        let ty = self.operand(op, operand)?.clone();
         if ty.shape != [channels.clone()] {
             let expected = format!("{}[{channels}], one for each channel of {x}", ty.element);
             return Err(refused(op, OpError::Shape { input: name, given: ty.to_string(), expected }));

@@ -231,7 +231,7 @@ impl Graph {
     /// There are fewer numbers than axes, or one is negative.
     pub fn tile(&mut self, x: Tensor, repeats: &[Dim]) -> Result<Tensor, GraphError> {
         let mut x = x;
-        while self.type_of(x)?.rank() < repeats.len() {
+        while self.operand("tile", x)?.rank() < repeats.len() {
             x = self.unsqueeze(x, 0)?;
         }
         self.add_one(Tile { repeats: repeats.to_vec() }, &[x])
@@ -244,7 +244,7 @@ impl Graph {
     pub fn repeat_interleave(&mut self, x: Tensor, times: impl Into<Dim>, axis: isize) -> Result<Tensor, GraphError> {
         let times = times.into();
         let axis = self.axes("repeat_interleave", x, &[axis])?[0];
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand("repeat_interleave", x)?.clone();
         if times.bounds().0 < 0 {
             let error = attribute_error("times", times, "a number that is not negative");
             return Err(GraphError::Op { op: format!("repeat_interleave({ty})"), error });
@@ -262,7 +262,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis, or one is named twice.
     pub fn roll(&mut self, x: Tensor, shifts: &[(isize, Dim)]) -> Result<Tensor, GraphError> {
-        let mut all = vec![Dim::from(0i64); self.type_of(x)?.rank()];
+        let mut all = vec![Dim::from(0i64); self.operand("roll", x)?.rank()];
         let named: Vec<isize> = shifts.iter().map(|(axis, _)| *axis).collect();
         self.axes("roll", x, &named)?;
         for (axis, shift) in shifts {

@@ -23,7 +23,7 @@ impl Graph {
     /// # Errors
     /// The block is not positive, `x` has fewer than three axes, or its channels are not surely a multiple of a block's elements.
     pub fn depth_to_space(&mut self, x: Tensor, block: i64, order: BlockOrder) -> Result<Tensor, GraphError> {
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand("depth_to_space", x)?.clone();
         let wrong = |error| GraphError::Op { op: format!("depth_to_space({ty})"), error };
         let (lead, positions) = three_axes(&ty, block).map_err(wrong)?;
         if !ty.shape[lead].divides_evenly(positions) {
@@ -49,7 +49,7 @@ impl Graph {
     /// # Errors
     /// The block is not positive, `x` has fewer than three axes, or one of the last two is not surely a multiple of the block.
     pub fn space_to_depth(&mut self, x: Tensor, block: i64, order: BlockOrder) -> Result<Tensor, GraphError> {
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand("space_to_depth", x)?.clone();
         let wrong = |error| GraphError::Op { op: format!("space_to_depth({ty})"), error };
         let (lead, positions) = three_axes(&ty, block).map_err(wrong)?;
         let by = Dim::from(block);

@@ -162,7 +162,7 @@ impl Graph {
     /// There is not a pair for each axis, more is taken away than there is, the element type does not have the border's value, or a border is made of the elements
     /// of an axis that may have none.
     pub fn pad(&mut self, x: Tensor, pads: &[[Dim; 2]], border: Border) -> Result<Tensor, GraphError> {
-        let element = self.type_of(x)?.element;
+        let element = self.operand("pad", x)?.element;
         self.add_one(Pad { pads: pads.to_vec(), border, element }, &[x])
     }
 }

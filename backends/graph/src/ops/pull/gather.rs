@@ -209,11 +209,13 @@ impl Graph {
     /// # Errors
     /// The table is no matrix, or the indices are not integers.
     pub fn embedding(&mut self, table: Tensor, indices: Tensor) -> Result<Tensor, GraphError> {
-        let ty = self.type_of(table)?;
+        const OP: &str = "embedding";
+        let wrong = |error| GraphError::Op { op: OP.to_owned(), error };
+        let ty = self.operand(OP, table)?;
         if ty.rank() != 2 {
-            let error = shape_error("table", ty, "a matrix of rows".to_owned());
-            return Err(GraphError::Op { op: "embedding".to_owned(), error });
+            return Err(wrong(shape_error("table", ty, "a matrix of rows".to_owned())));
         }
+        expect_integers("indices", self.operand(OP, indices)?).map_err(wrong)?;
         self.gather(table, indices, 0)
     }
 

@@ -232,7 +232,7 @@ impl Graph {
     /// The elements are neither floats nor 32-bit integers, a window makes no sense, or `x` has another shape than windows see of such an image.
     pub fn col2im(&mut self, x: Tensor, image: &[Dim], windows: &[Window]) -> Result<Tensor, GraphError> {
         let failed = |error: OpError| GraphError::Op { op: "col2im".to_owned(), error };
-        let ty = self.type_of(x)?.clone();
+        let ty = self.operand("col2im", x)?.clone();
         let (sizes, counts) = windows_of(windows, image).map_err(failed)?;
         let positions: Dim = sizes.iter().cloned().product();
         let places: Dim = counts.iter().cloned().product();

@@ -122,7 +122,7 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn bernoulli_of(&mut self, p: Tensor) -> Result<Tensor, GraphError> {
-        let TensorType { element, shape } = self.type_of(p)?.clone();
+        let TensorType { element, shape } = self.operand("bernoulli_of", p)?.clone();
         if !element.is_float() {
             let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
             let error = OpError::ElementType { input: "p", given: element, expected };
@@ -148,7 +148,7 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn dropout(&mut self, x: Tensor, p: f64) -> Result<(Tensor, Tensor), GraphError> {
-        let TensorType { element, shape } = self.type_of(x)?.clone();
+        let TensorType { element, shape } = self.operand("dropout", x)?.clone();
         let refused = |error| Err(GraphError::Op { op: "dropout".to_owned(), error });
         if !element.is_float() {
             let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));

@@ -67,7 +67,7 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn sample(&mut self, logits: Tensor, how: Sampling) -> Result<Tensor, GraphError> {
-        let TensorType { element, shape } = self.type_of(logits)?.clone();
+        let TensorType { element, shape } = self.operand("sample", logits)?.clone();
         let refused = |error| GraphError::Op { op: "sample".to_owned(), error };
         if element.computed() != F32.scalar() {
             let expected = format!("{} (`cast` converts)", ElementType::list(|of| of.computed() == F32.scalar()));
