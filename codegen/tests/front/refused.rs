@@ -301,10 +301,10 @@ fn halves_and_generic_types_are_converted() {
             "#[kernel(workgroup(64), instances(T = [f16]))] fn f<T: Float>(x: &[T], h: &mut [f16], y: &mut [f32]) {{\n{line}\n}}"
         )
     };
-    whole(&with("y[0] = x[0] * 2.0;"), "2:15", &["`T::lit(0.5)`"]);
+    whole(&with("y[0] = x[0] * 2.0;"), "2:15", &["`T::lit(2.0)`"]);
     whole(&with("y[0] = x[0].to_f32() + x[1];"), "2:24", &["`.to_f32()`"]);
     whole(&with("h[0] = h[1] & h[2];"), "2:13", &["`f16` has no `&`"]);
-    whole(&with("h[0] = h[1] * 2.0;"), "2:15", &["`f16::from_f32(0.5)`"]);
+    whole(&with("h[0] = h[1] * 2.0;"), "2:15", &["`f16::from_f32(2.0)`"]);
     whole(&with("h[0] = h[1] + y[2];"), "2:15", &["`f16::from_f32(..)`"]);
     whole(&with("h[0] = y[1];"), "2:8", &["f16::from_f32"]);
     whole(&with("h[0] = y[1] as f16;"), "2:8", &["f16::from_f32"]);

@@ -107,7 +107,7 @@ fn arranged(params: &BTreeMap<String, Param>) -> Result<(Vec<u8>, Vec<&Param>), 
         tensors.push((dtype, name, param));
     }
     // They are in the order of their names, which stays among those of one type. Types are ordered by their size, so that all elements are aligned.
-    tensors.sort_by(|left, right| right.0.cmp(&left.0));
+    tensors.sort_by_key(|(dtype, ..)| std::cmp::Reverse(*dtype));
     let (mut infos, mut end) = (Vec::with_capacity(tensors.len()), 0);
     for (dtype, name, param) in &tensors {
         let start = end;
