@@ -357,7 +357,7 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
 }
 
 /// A device that programs hold; clones are the same device.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Device {
     backend: Arc<dyn Backend>,
     id: u64,
@@ -366,15 +366,16 @@ pub struct Device {
     opener: Option<Opener>,
 }
 
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Properties { kind, name, driver, .. } = self.properties();
+        f.debug_struct("Device").field("kind", kind).field("name", name).field("driver", driver).finish_non_exhaustive()
+    }
+}
+
 /// Opens a device once more.
 #[derive(Clone)]
 struct Opener(Arc<dyn Fn() -> Result<Device> + Send + Sync>);
-
-impl fmt::Debug for Opener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Opener")
-    }
-}
 
 impl Device {
     /// Wraps what a device crate opened. `id` is from [`next_device_id`], and is what the backend's memory and pipelines answer.
