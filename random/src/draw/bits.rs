@@ -54,6 +54,17 @@ impl Draw {
         self.few(word, length).convert(Scalar::Index)
     }
 
+    /// The same index, but that a number is within a workgroup array: the language refuses one past the end.
+    pub(super) fn within(&self, memory: Memory, index: Expr) -> Expr {
+        match (memory, &index.kind) {
+            (Memory::Shared(position), Kind::Literal(number)) => {
+                let length = u64::from(self.program.shared[position].length);
+                Expr::index((number % length) as u32)
+            }
+            _ => index,
+        }
+    }
+
     /// An integer scalar or vector.
     pub(super) fn integer(&mut self, ty: &Ty, depth: u32) -> Expr {
         let (scalar, lanes, inner) = (ty.scalar().unwrap_or(Scalar::U32), ty.lanes(), depth - 1);

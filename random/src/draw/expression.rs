@@ -128,6 +128,7 @@ impl Draw {
                 } else {
                     self.index_below(self.program.invocations() + 3)
                 };
+                let index = self.within(memory, index);
                 return self.along(Expr::element(memory, index, element), way);
             }
         }
