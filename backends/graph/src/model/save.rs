@@ -1,4 +1,7 @@
 //! Models as safetensors files: a file is written beside the one whose place it takes, so that nobody finds a part of one.
+//!
+//! `safetensors::serialize_to_file` does the same but for two things: its file is readable to its owner alone, since that is how temporary files are made, and it is renamed before it is on the disk. The crate has no way to get the header without all bytes in
+//! memory, so that order and padding, which are its own, are here too.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
