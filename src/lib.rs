@@ -93,3 +93,8 @@ pub use trefoil_cuda as cuda;
 pub use trefoil_vulkan as vulkan;
 #[cfg(feature = "wgpu")]
 pub use trefoil_wgpu as wgpu;
+
+/// The book's chapter on graphs, whose programs run as examples of this crate.
+#[cfg(all(doctest, feature = "graph", feature = "cpu"))]
+#[doc = include_str!("../docs/src/graphs.md")]
+pub struct Graphs;
