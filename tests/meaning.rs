@@ -245,11 +245,10 @@ fn special(a: &[f32], b: &[f32], y: &mut [u32]) {
     }
 }
 
-#[expect(clippy::manual_clamp, reason = "Rust's clamp keeps a NaN, where the language has min(max(x, low), high)")]
 const SPECIAL: [Row<(f32, f32)>; 19] = [
     Row { words: "f32 min", meaning: |(x, z)| x.min(z).into() },
     Row { words: "f32 max", meaning: |(x, z)| x.max(z).into() },
-    Row { words: "f32 clamp", meaning: |(x, _)| x.max(-2.0).min(3.0).into() },
+    Row { words: "f32 clamp", meaning: |(x, _)| x.clamp(-2.0, 3.0).into() },
     Row { words: "f32 ==", meaning: |(x, z)| (x == z).into() },
     Row { words: "f32 !=", meaning: |(x, z)| (x != z).into() },
     Row { words: "f32 <", meaning: |(x, z)| (x < z).into() },
@@ -271,35 +270,93 @@ const SPECIAL: [Row<(f32, f32)>; 19] = [
     Row { words: "f32 to usize", meaning: |(x, _)| (x as u32).into() },
 ];
 
+const KINDS: [f32; 21] = [
+    0.0,
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    -1.5,
+    -2.5,
+    0.499_999_97,
+    8_388_609.0,
+    2_147_483_500.0,
+    2_147_483_648.0,
+    -2_147_483_648.0,
+    -2_147_483_904.0,
+    4_294_967_000.0,
+    4_294_967_296.0,
+    1e20,
+    -1e20,
+    f32::MAX,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+];
+
 #[test]
 fn floats_of_every_kind() {
-    let inputs = pairs(&[
-        0.0,
-        0.5,
-        1.5,
-        2.5,
-        -0.5,
-        -1.5,
-        -2.5,
-        0.499_999_97,
-        8_388_609.0,
-        2_147_483_500.0,
-        2_147_483_648.0,
-        -2_147_483_648.0,
-        -2_147_483_904.0,
-        4_294_967_000.0,
-        4_294_967_296.0,
-        1e20,
-        -1e20,
-        f32::MAX,
-        f32::INFINITY,
-        f32::NEG_INFINITY,
-        f32::NAN,
-    ]);
+    let inputs = pairs(&KINDS);
     let (a, b) = unzip(&inputs);
     for subject in common::devices() {
         let (a, b) = (subject.device.buffer(&a).unwrap(), subject.device.buffer(&b).unwrap());
         check(&subject, &inputs, &SPECIAL, |y| special(&a, &b, y));
+    }
+}
+
+/// `clamp` as a function and as a method, of numbers and of vectors, between bounds that are known and others.
+#[kernel(workgroup(64))]
+fn bounded(a: &[f32], b: &[f32], y: &mut [u32]) {
+    let i = global_index();
+    if i < a.len() {
+        let x = a[i];
+        let z = b[i];
+        let at = i * 12;
+        y[at] = x.clamp(-2.0, 3.0).to_bits();
+        y[at + 1] = x.clamp(-2.0, z).to_bits();
+        y[at + 2] = clamp(x, z, 3.0).to_bits();
+        let two = Vec2::new(x, z).clamp(Vec2::splat(-2.0), Vec2::splat(3.0));
+        y[at + 3] = two.x.to_bits();
+        y[at + 4] = two.y.to_bits();
+        let three = clamp(Vec3::new(x, 1.0, z), Vec3::new(-2.0, z, x), Vec3::splat(3.0));
+        y[at + 5] = three.x.to_bits();
+        y[at + 6] = three.y.to_bits();
+        y[at + 7] = three.z.to_bits();
+        let four = clamp(Vec4::new(x, 1.0, z, x), Vec4::new(z, -2.0, -2.0, -2.0), Vec4::new(3.0, x, x, 3.0));
+        y[at + 8] = four.x.to_bits();
+        y[at + 9] = four.y.to_bits();
+        y[at + 10] = four.z.to_bits();
+        y[at + 11] = four.w.to_bits();
+    }
+}
+
+/// What the essay says of `clamp`.
+fn between(x: f32, low: f32, high: f32) -> Value {
+    Value::Float(if x.is_nan() { x } else { x.max(low).min(high) }, 0)
+}
+
+const BOUNDED: [Row<(f32, f32)>; 12] = [
+    Row { words: "clamp between numbers", meaning: |(x, _)| between(x, -2.0, 3.0) },
+    Row { words: "clamp below z", meaning: |(x, z)| between(x, -2.0, z) },
+    Row { words: "clamp above z", meaning: |(x, z)| between(x, z, 3.0) },
+    Row { words: "clamp of Vec2, x", meaning: |(x, _)| between(x, -2.0, 3.0) },
+    Row { words: "clamp of Vec2, y", meaning: |(_, z)| between(z, -2.0, 3.0) },
+    Row { words: "clamp of Vec3, x", meaning: |(x, _)| between(x, -2.0, 3.0) },
+    Row { words: "clamp of Vec3, y", meaning: |(_, z)| between(1.0, z, 3.0) },
+    Row { words: "clamp of Vec3, z", meaning: |(x, z)| between(z, x, 3.0) },
+    Row { words: "clamp of Vec4, x", meaning: |(x, z)| between(x, z, 3.0) },
+    Row { words: "clamp of Vec4, y", meaning: |(x, _)| between(1.0, -2.0, x) },
+    Row { words: "clamp of Vec4, z", meaning: |(x, z)| between(z, -2.0, x) },
+    Row { words: "clamp of Vec4, w", meaning: |(x, _)| between(x, -2.0, 3.0) },
+];
+
+#[test]
+fn clamp_keeps_a_nan_and_takes_any_bounds() {
+    let inputs = pairs(&KINDS);
+    let (a, b) = unzip(&inputs);
+    for subject in common::devices() {
+        let (a, b) = (subject.device.buffer(&a).unwrap(), subject.device.buffer(&b).unwrap());
+        check(&subject, &inputs, &BOUNDED, |y| bounded(&a, &b, y));
     }
 }
 

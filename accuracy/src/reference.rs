@@ -58,7 +58,7 @@ pub fn reference(function: MathFunction) -> Option<Reference> {
         M::Abs => of(|[x, ..]| x.abs(), &[ALL]),
         M::Min => of(|[x, y, _]| x.min(y), &[ALL, ALL]),
         M::Max => of(|[x, y, _]| x.max(y), &[ALL, ALL]),
-        M::Clamp => of(|[x, low, high]| x.max(low).min(high), &[ALL, Even(-4.0, 0.0), Even(0.0, 4.0)]),
+        M::Clamp => of(|[x, low, high]| x.clamp(low, high), &[ALL, Even(-4.0, 0.0), Even(0.0, 4.0)]),
         M::Signum => of(|[x, ..]| x.signum(), &[ALL]),
         M::Floor => of(|[x, ..]| x.floor(), &[ALL]),
         M::Ceil => of(|[x, ..]| x.ceil(), &[ALL]),

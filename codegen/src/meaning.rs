@@ -177,8 +177,7 @@ pub fn step(edge: f32, x: f32) -> f32 {
 
 /// [`crate::ir::MathFunction::Smoothstep`]
 pub fn smoothstep(low: f32, high: f32, x: f32) -> f32 {
-    #[expect(clippy::manual_clamp, reason = "Rust's clamp keeps a NaN, where the language has min(max(x, low), high)")]
-    let t = ((x - low) / (high - low)).max(0.0).min(1.0);
+    let t = ((x - low) / (high - low)).clamp(0.0, 1.0);
     t * t * (3.0 - 2.0 * t)
 }
 

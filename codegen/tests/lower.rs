@@ -139,6 +139,33 @@ fn the_lesser_and_the_greater_ignore_nan() {
     }
 }
 
+#[test]
+fn clamp_keeps_a_nan_and_takes_any_bounds() {
+    let values = [f32::NAN, -1.0, 0.5, 2.5, 7.0, f32::INFINITY, f32::NEG_INFINITY];
+    let (x, z): (Vec<u32>, Vec<u32>) =
+        values.iter().flat_map(|a| values.iter().map(move |b| (a.to_bits(), b.to_bits()))).unzip();
+    for target in Target::ALL {
+        // The second is the lower bound, and then the upper one.
+        for is_low in [true, false] {
+            let module = pointwise(Scalar::F32, Scalar::F32, |body, a, b| {
+                let two = body.f32(2.0);
+                body.math(M::Clamp, if is_low { vec![a, b, two] } else { vec![a, two, b] })
+            });
+            let results = run(&lowered(&module, target, Features::NONE), &x, &z);
+            for ((a, b), result) in x.iter().zip(&z).zip(results) {
+                let (a, b, result) = (f32::from_bits(*a), f32::from_bits(*b), f32::from_bits(result));
+                let (low, high) = if is_low { (b, 2.0) } else { (2.0, b) };
+                let expected = if a.is_nan() { a } else { a.max(low).min(high) };
+                assert!(
+                    result == expected || (result.is_nan() && expected.is_nan()),
+                    "{a} between {low} and {high} on {}: {result}",
+                    target.name()
+                );
+            }
+        }
+    }
+}
+
 // Halves.
 
 /// `y[i] = f16(x[i] * 2)` one by one, in pairs or in fours, for as many invocations as there are accesses and some more.

@@ -90,7 +90,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `#[device(fast)]` takes the target's cheapest quotients, roots and functions of `f32` instead, of an accuracy of some units in the sixth digit where
 /// arguments are moderate: on CUDA `__logf`, `__sinf`, `__powf`, `__fdividef` and their like, elsewhere shorter bodies of `tanh`, `powf` (of bases
-/// that are not negative) and `log10`, and WGSL's own `min`, `max` and `clamp`, which with a NaN give either.
+/// that are not negative) and `log10`, and WGSL's own `min` and `max`, and `clamp` made of them, which with a NaN give any operand.
 ///
 /// A function that says neither is as the one that calls it.
 ///

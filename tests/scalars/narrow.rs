@@ -109,7 +109,7 @@ macro_rules! short_floats {
             if i < a.len() {
                 let x = a[i];
                 let z = b[i];
-                let at = i * 12;
+                let at = i * 14;
                 y[at] = x + z;
                 y[at + 1] = x - z;
                 y[at + 2] = x * z;
@@ -126,6 +126,9 @@ macro_rules! short_floats {
                     sum += x * $ty::from_f32(k as f32);
                 }
                 y[at + 11] = sum;
+                y[at + 12] = x.clamp(by, z);
+                let pair = clamp(Vec2::new(x, z), Vec2::splat(-by), Vec2::splat(by));
+                y[at + 13] = pair.y;
                 words[4 * i] = (x < z) as u32;
                 words[4 * i + 1] = (x != z) as u32;
                 words[4 * i + 2] = is_nan(x) as u32;
@@ -147,7 +150,7 @@ macro_rules! short_floats {
             for subject in common::devices() {
                 let device = &subject.device;
                 let (at, bt) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
-                let mut y = device.buffer(&vec![by; a.len() * 12]).unwrap();
+                let mut y = device.buffer(&vec![by; a.len() * 14]).unwrap();
                 let mut words = device.buffer(&vec![99u32; a.len() * 4]).unwrap();
                 let mut bits = device.buffer(&vec![99u16; a.len()]).unwrap();
                 let launch = $kernel(&at, &bt, &mut y, &mut words, by, &mut bits);
@@ -173,8 +176,10 @@ macro_rules! short_floats {
                         op(f(total) + f(product)),
                         T::from_bits(x.to_bits() ^ 1),
                         sum,
+                        if x.is_nan() { x } else { op(f(x).max(f(by)).min(f(z))) },
+                        op(f(z).clamp(-f(by), f(by))),
                     ];
-                    for (row, (given, expected)) in y[12 * i..].iter().zip(expected).enumerate() {
+                    for (row, (given, expected)) in y[14 * i..].iter().zip(expected).enumerate() {
                         assert!(
                             same(f(*given), f(expected))
                                 || tiny(f(expected), f(*given))

@@ -85,6 +85,7 @@ pub(super) fn lanewise(function: M, scalar: Scalar, operands: &[u64]) -> u64 {
     match function {
         M::Min => return extreme(scalar, x, y, B::Less),
         M::Max => return extreme(scalar, x, y, B::Greater),
+        M::Clamp if scalar.is_float() && float(scalar, x).is_nan() => return x,
         M::Clamp => return extreme(scalar, extreme(scalar, x, y, B::Greater), z, B::Less),
         _ => {}
     }

@@ -141,7 +141,7 @@ math_functions! {
     Min = "min", Number, [Same] => Same;
     /// The larger; if one is NaN, the other.
     Max = "max", Number, [Same] => Same;
-    /// `min(max(x, low), high)`.
+    /// `min(max(x, low), high)`; of floats x if x is a NaN.
     Clamp = "clamp", Number, [Same, Same] => Same;
     /// 1 or -1 with the sign bit of x, NaN for NaN (Rust's `signum`); of `i32` also 0.
     Signum = "signum", Signed, [] => Same;
@@ -270,9 +270,9 @@ math_functions! {
     Dot4I8 = "dot4_i8", Only(1, Scalar::U32), [One(Scalar::U32), One(Scalar::I32)] => One(Scalar::I32);
     /// The sum of c and the products of the four bytes of a and b; wraps.
     Dot4U8 = "dot4_u8", Only(1, Scalar::U32), [One(Scalar::U32), One(Scalar::U32)] => One(Scalar::U32);
-    /// Lane 0 in the lowest byte: `round_ties_even(clamp(x, -1, 1) * 127)` of each. A NaN is -127.
+    /// Lane 0 in the lowest byte: `round_ties_even(min(max(x, -1), 1) * 127)` of each. A NaN is -127.
     Pack4x8Snorm = "pack4x8snorm", Only(4, Scalar::F32), [] => One(Scalar::U32);
-    /// Lane 0 in the lowest byte: `round_ties_even(clamp(x, 0, 1) * 255)` of each. A NaN is 0.
+    /// Lane 0 in the lowest byte: `round_ties_even(min(max(x, 0), 1) * 255)` of each. A NaN is 0.
     Pack4x8Unorm = "pack4x8unorm", Only(4, Scalar::F32), [] => One(Scalar::U32);
     /// The low bytes of four lanes, lane 0 lowest.
     Pack4xI8 = "pack4xi8", Only(4, Scalar::I32), [] => One(Scalar::U32);
@@ -280,9 +280,9 @@ math_functions! {
     Pack4xU8 = "pack4xu8", Only(4, Scalar::U32), [] => One(Scalar::U32);
     /// The halves nearest to two lanes, lane 0 in the low 16 bits.
     Pack2x16Float = "pack2x16float", Only(2, Scalar::F32), [] => One(Scalar::U32);
-    /// Lane 0 in the low 16 bits: `round_ties_even(clamp(x, -1, 1) * 32767)` of each. A NaN is -32767.
+    /// Lane 0 in the low 16 bits: `round_ties_even(min(max(x, -1), 1) * 32767)` of each. A NaN is -32767.
     Pack2x16Snorm = "pack2x16snorm", Only(2, Scalar::F32), [] => One(Scalar::U32);
-    /// Lane 0 in the low 16 bits: `round_ties_even(clamp(x, 0, 1) * 65535)` of each. A NaN is 0.
+    /// Lane 0 in the low 16 bits: `round_ties_even(min(max(x, 0), 1) * 65535)` of each. A NaN is 0.
     Pack2x16Unorm = "pack2x16unorm", Only(2, Scalar::F32), [] => One(Scalar::U32);
     /// `max(b / 127, -1)` of each signed byte b.
     Unpack4x8Snorm = "unpack4x8snorm", Only(1, Scalar::U32), [] => Vector(4, Scalar::F32);

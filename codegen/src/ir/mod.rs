@@ -78,7 +78,8 @@
 //! | infinities, NaNs and the sign of zero | kept, but in `fast` functions. WGSL's compilers may take it that there are none, which shows where they see more than one operation; `x / x`, `x % x` and `x - x` are kept from them |
 //! | float `%` | with the sign of the left side, exact where the quotient is below 2^22 (on WGSL and SPIR-V only where the device's `mul_add` rounds once, and of doubles within the error of a product and a sum); x by what is infinite is x; [`Precision::Fast`] takes the device's own |
 //! | float compare | false with a NaN, except `!=` |
-//! | `min` `max` `clamp` | if one is NaN, the other; `clamp(x, low, high) = min(max(x, low), high)` |
+//! | `min` `max` | if one is NaN, the other |
+//! | `clamp(x, low, high)` | of floats x if x is NaN, else `min(max(x, low), high)`, so that bounds out of order give `high`, and a NaN is no bound; of integers `min(max(x, low), high)` |
 //! | `round_ties_even` | to the nearest, ties to even |
 //! | `round`, `fract`, `rem_euclid` | as Rust's: ties away from zero; `x - trunc(x)`; not negative, and of integers by 0 it is 0 |
 //! | `normalize`, `length`, `distance` | by the sum of the squares, which may overflow; the zero vector normalised is NaN |

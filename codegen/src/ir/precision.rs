@@ -29,7 +29,7 @@ pub enum Precision {
     ///   an absolute 2^-21 between 1/2 and 2, `sin` and `cos` within an absolute 2^-21 between -pi and pi and worse beyond), `/` is `__fdividef` (2 ulp; 0 for
     ///   divisors above 2^126), `sqrt` is the approximate one (1 ulp, denormals apart).
     /// * `powf` has no negative base, `tanh` is within an absolute 2^-20, and `log10` is a multiple of `log2`, everywhere.
-    /// * Where WGSL computes `min`, `max` or `clamp` with a NaN the result is either.
+    /// * Where WGSL computes `min`, `max` or `clamp` with a NaN the result is any of the operands.
     Fast,
 }
 

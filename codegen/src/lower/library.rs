@@ -276,9 +276,18 @@ const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
+        // The NaN by its bits, since drivers may take it that none is ever compared.
         "clamp",
         "fn clamp(x: f32, low: f32, high: f32) -> f32 {
-            min(max(x, low), high)
+            select(is_nan(x), x, min(max(x, low), high))
+        }",
+    ),
+    (
+        // No comparison holds with a NaN: x stays, and a bound is none. Processors have an instruction for each line.
+        "clamp_by_order",
+        "fn clamp(x: f32, low: f32, high: f32) -> f32 {
+            let above = select(x < low, low, x);
+            select(above > high, high, above)
         }",
     ),
     (
@@ -388,8 +397,11 @@ pub fn with_number(target: Target, function: MathFunction, scalar: Scalar) -> &'
 }
 
 /// The function that does the work of a mathematical one for values of a scalar: integers have texts of their own, by their names, and so have functions of
-/// angles where the target's own serve farther out.
+/// angles where the target's own serve farther out, and `clamp` where NaNs are compared as the IR means it.
 pub fn name_for(target: Target, function: MathFunction, scalar: Scalar) -> &'static str {
+    if function == MathFunction::Clamp && matches!(target, Target::Cuda | Target::Cpu) {
+        return "clamp_by_order";
+    }
     let of_scalar = match scalar {
         Scalar::F32 if matches!(target, Target::Wgsl | Target::Spirv) => match function {
             MathFunction::Sin => return "sin_of_any",

@@ -74,7 +74,9 @@ pub const fn math(profile: &Profile, function: MathFunction, scalar: Scalar) -> 
         | M::Unpack2x16Snorm
         | M::Unpack2x16Unorm => false,
         // WGSL's may give either with a NaN; SPIR-V has NMin and NMax, CUDA C fminf and fmaxf.
-        M::Min | M::Max | M::Clamp => !matches!((target, scalar), (Target::Wgsl, Scalar::F32 | Scalar::F64)),
+        M::Min | M::Max => !matches!((target, scalar), (Target::Wgsl, Scalar::F32 | Scalar::F64)),
+        // No target's own keeps a NaN and takes bounds in any order; of integers emitters print it as a `max` and a `min`.
+        M::Clamp => scalar.is_integer(),
         // A driver that sees a value narrowed and widened again may take the value itself, and may narrow toward zero.
         M::NearestHalf => false,
         M::NearestBrain => matches!(target, Target::Cuda),

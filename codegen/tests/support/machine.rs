@@ -387,7 +387,6 @@ fn math(function: M, scalar: Scalar, arguments: &[u32]) -> u32 {
         M::Abs => float(0).abs(),
         M::Min => float(0).min(float(1)),
         M::Max => float(0).max(float(1)),
-        M::Clamp => float(0).max(float(1)).min(float(2)),
         M::Trunc => float(0).trunc(),
         M::RoundTiesEven => float(0).round_ties_even(),
         M::Exp => float(0).exp(),

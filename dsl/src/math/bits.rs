@@ -149,11 +149,11 @@ macro_rules! packs {
 }
 
 packs! {
-    /// Four numbers from -1 to 1 as signed bytes, lane 0 lowest: `round_ties_even(clamp(x, -1, 1) * 127)`. A NaN is -127.
+    /// Four numbers from -1 to 1 as signed bytes, lane 0 lowest: `round_ties_even(min(max(x, -1), 1) * 127)`. A NaN is -127.
     pack4x8snorm
     /// `max(b / 127, -1)` of each signed byte, within 3 ulp on GPUs.
     unpack4x8snorm of Vec4<f32>;
-    /// Four numbers from 0 to 1 as bytes, lane 0 lowest: `round_ties_even(clamp(x, 0, 1) * 255)`. A NaN is 0.
+    /// Four numbers from 0 to 1 as bytes, lane 0 lowest: `round_ties_even(min(max(x, 0), 1) * 255)`. A NaN is 0.
     pack4x8unorm
     /// `b / 255` of each byte, within 3 ulp on GPUs.
     unpack4x8unorm of Vec4<f32>;
@@ -169,11 +169,11 @@ packs! {
     pack2x16float
     /// The two halves of a word, exactly.
     unpack2x16float of Vec2<f32>;
-    /// Two numbers from -1 to 1 as signed integers of 16 bits: `round_ties_even(clamp(x, -1, 1) * 32767)`. A NaN is -32767.
+    /// Two numbers from -1 to 1 as signed integers of 16 bits: `round_ties_even(min(max(x, -1), 1) * 32767)`. A NaN is -32767.
     pack2x16snorm
     /// `max(b / 32767, -1)` of each signed half word, within 3 ulp on GPUs.
     unpack2x16snorm of Vec2<f32>;
-    /// Two numbers from 0 to 1 as integers of 16 bits: `round_ties_even(clamp(x, 0, 1) * 65535)`. A NaN is 0.
+    /// Two numbers from 0 to 1 as integers of 16 bits: `round_ties_even(min(max(x, 0), 1) * 65535)`. A NaN is 0.
     pack2x16unorm
     /// `b / 65535` of each half word, within 3 ulp on GPUs.
     unpack2x16unorm of Vec2<f32>;

@@ -193,12 +193,12 @@ where
     x.zip(y, Ordered::larger)
 }
 
-/// `min(max(x, low), high)`.
+/// `min(max(x, low), high)`, and of floats x if x is a NaN, as Rust's method has it. Where that would panic, bounds out of order give `high`, and a NaN is no bound.
 pub fn clamp<V: Lanes>(x: V, low: V, high: V) -> V
 where
     V::Scalar: Ordered,
 {
-    min(max(x, low), high)
+    x.zip3(low, high, Ordered::between)
 }
 
 /// Absolute value, of floats and signed integers; wraps.
@@ -266,7 +266,7 @@ macro_rules! ordered_methods {
                     max(self, other)
                 }
 
-                /// `min(max(x, low), high)` of each lane.
+                /// `min(max(x, low), high)` of each lane; a NaN stays.
                 #[must_use]
                 pub fn clamp(self, low: Self, high: Self) -> Self {
                     clamp(self, low, high)
@@ -347,6 +347,7 @@ impl MathExt for f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::{bf16, f16};
     use trefoil_codegen::ir::MathFunction;
 
     /// The functions that are written out by hand above.
@@ -418,11 +419,26 @@ mod tests {
     fn scalars_and_vectors_take_the_same_functions() {
         assert_eq!(max(f32::NAN, 1.0), 1.0);
         assert_eq!(clamp(5u32, 1, 3), 3);
+        assert_eq!(clamp(5u32, 3, 1), 1);
         assert_eq!(max(Vec2::new(1, 5), Vec2::new(3, 2)), Vec2::new(3, 5));
         assert_eq!(abs(i32::MIN), i32::MIN);
         assert_eq!(sqrt(Vec2::new(4.0, 9.0)), Vec2::new(2.0, 3.0));
         assert_eq!(Vec2::new(4.0f32, 16.0).inverse_sqrt(), Vec2::new(0.5, 0.25));
         assert_eq!(dot(Vec2::new(1u32, 2), Vec2::new(3, 4)), 11);
         assert_eq!(leading_zeros(0usize), 32);
+    }
+
+    #[test]
+    fn clamp_keeps_a_nan_and_takes_any_bounds() {
+        assert!(clamp(f32::NAN, 0.0, 1.0).is_nan());
+        assert!(clamp(f64::NAN, f64::NAN, 1.0).is_nan());
+        assert!(clamp(f16::NAN, f16::ZERO, f16::ONE).is_nan());
+        assert!(clamp(bf16::NAN, bf16::ZERO, bf16::ONE).is_nan());
+        let lanes = Vec3::new(f32::NAN, -1.0, 7.0).clamp(Vec3::splat(0.0), Vec3::splat(5.0));
+        assert!(lanes.x.is_nan());
+        assert_eq!((lanes.y, lanes.z), (0.0, 5.0));
+        assert_eq!(clamp(-2.0f32, f32::NAN, 1.0), -2.0);
+        assert_eq!(clamp(7.0f32, 0.0, f32::NAN), 7.0);
+        assert_eq!(clamp(2.0f32, 3.0, 1.0), 1.0);
     }
 }

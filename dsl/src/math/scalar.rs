@@ -18,7 +18,7 @@ pub trait Lanes: Copy {
     fn zip3(self, b: Self, c: Self, f: impl Fn(Self::Scalar, Self::Scalar, Self::Scalar) -> Self::Scalar) -> Self;
 }
 
-/// Scalars with a smaller and a larger one of two.
+/// Scalars with an order: with a smaller and a larger one of two, and with what lies between two bounds.
 pub trait Ordered: Copy {
     /// The smaller; if one is NaN, the other.
     #[doc(hidden)]
@@ -26,6 +26,9 @@ pub trait Ordered: Copy {
     /// The larger; if one is NaN, the other.
     #[doc(hidden)]
     fn larger(self, other: Self) -> Self;
+    /// `high` above it, else `low` below it. No comparison holds with a NaN: it stays, and is no bound.
+    #[doc(hidden)]
+    fn between(self, low: Self, high: Self) -> Self;
 }
 
 /// Scalars with a sign.
@@ -223,6 +226,10 @@ macro_rules! ordered {
             }
             fn larger(self, other: $ty) -> $ty {
                 self.max(other)
+            }
+            fn between(self, low: $ty, high: $ty) -> $ty {
+                let above = if self < low { low } else { self };
+                if above > high { high } else { above }
             }
         })*
     };

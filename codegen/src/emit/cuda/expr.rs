@@ -255,11 +255,7 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Cod
     let operand = |index: usize| arguments.get(index).cloned().unwrap_or_else(|| Code::atom(""));
     Ok(match function {
         MathFunction::Abs => wrapping(p, "abs", scalar, arguments)?,
-        MathFunction::Clamp => {
-            let name = |function| plain_name(function, scalar).unwrap_or_default();
-            let (low, high) = (name(MathFunction::Max), name(MathFunction::Min));
-            Code::call(high, [Code::call(low, [operand(0), operand(1)]), operand(2)])
-        }
+        MathFunction::Clamp if !float => Code::call("min", [Code::call("max", [operand(0), operand(1)]), operand(2)]),
         MathFunction::Signum if float => {
             helper(p, "signum", "float signum(float x)", "x != x ? x : copysignf(1.0f, x)", arguments)
         }

@@ -40,12 +40,9 @@ impl FunctionWriter<'_, '_> {
         }
         let x = values[0];
         Ok(match (function, kind) {
-            (M::Clamp, Kind::Float | Kind::Signed | Kind::Unsigned) => {
-                let (least, most) = match kind {
-                    Kind::Float => (Glsl::NMax, Glsl::NMin),
-                    Kind::Signed => (Glsl::SMax, Glsl::SMin),
-                    Kind::Unsigned | Kind::Bool => (Glsl::UMax, Glsl::UMin),
-                };
+            (M::Clamp, Kind::Signed | Kind::Unsigned) => {
+                let (least, most) =
+                    if kind == Kind::Signed { (Glsl::SMax, Glsl::SMin) } else { (Glsl::UMax, Glsl::UMin) };
                 let raised = self.glsl(least, ty, &[x, values[1]]);
                 self.glsl(most, ty, &[raised, values[2]])
             }

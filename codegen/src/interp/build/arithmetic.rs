@@ -47,7 +47,14 @@ impl<'a> Builder<'a> {
             }
             MathFunction::Clamp => {
                 let above = self.two(max, values[0], values[1], out);
-                out.push(Instruction::Two { operation: min, to, a: above, b: values[2] });
+                if float {
+                    let within = self.two(min, above, values[2], out);
+                    let nan = self.one();
+                    out.push(Instruction::One { operation: One::IsNan, to: nan, a: values[0] });
+                    out.push(Instruction::Select { to, condition: nan, accept: values[0], reject: within });
+                } else {
+                    out.push(Instruction::Two { operation: min, to, a: above, b: values[2] });
+                }
                 return Ok(());
             }
             MathFunction::MulAdd => {

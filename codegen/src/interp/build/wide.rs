@@ -96,11 +96,24 @@ impl<'a> Builder<'a> {
             MathFunction::IsInfinite => Wide::IsInfinite,
             MathFunction::MulAdd => Wide::MulAdd,
             MathFunction::Clamp => {
-                let above = self.wide(frame, max, &arguments[..2], words, None, out)?;
+                let lanes = words / 2;
+                let x = self.expression(frame, arguments[0], None, out)?.registers;
+                let low = self.expression(frame, arguments[1], None, out)?.registers;
                 let high = self.expression(frame, arguments[2], None, out)?.registers;
+                let above = self.take(words);
+                self.wide_lanes(max, &above, &[x.clone(), low], lanes as usize, out);
+                let within = if scalar == Scalar::F64 { self.take(words) } else { self.target(want, words) };
+                self.wide_lanes(min, &within, &[above, high], lanes as usize, out);
+                if scalar != Scalar::F64 {
+                    return Ok(Value { registers: within, stable: true });
+                }
+                let nan = self.take(lanes);
+                self.wide_lanes(Wide::IsNan, &nan, std::slice::from_ref(&x), lanes as usize, out);
                 let to = self.target(want, words);
-                let lanes = to.len() / 2;
-                self.wide_lanes(min, &to, &[above.registers, high], lanes, out);
+                for (word, to) in to.iter().enumerate() {
+                    let condition = nan[word / 2];
+                    out.push(Instruction::Select { to: *to, condition, accept: x[word], reject: within[word] });
+                }
                 return Ok(Value { registers: to, stable: true });
             }
             MathFunction::Dot => {

@@ -118,13 +118,13 @@ pub const SOURCES: &[(&str, &str)] = &[
     (
         "pack4x8snorm",
         "fn pack4x8snorm(v: f32) -> one_u32 {
-            pack4xi8(round_ties_even(clamp(v, -1.0, 1.0) * 127.0) as i32)
+            pack4xi8(round_ties_even(min(max(v, -1.0), 1.0) * 127.0) as i32)
         }",
     ),
     (
         "pack4x8unorm",
         "fn pack4x8unorm(v: f32) -> one_u32 {
-            pack4xu8(round_ties_even(clamp(v, 0.0, 1.0) * 255.0) as u32)
+            pack4xu8(round_ties_even(min(max(v, 0.0), 1.0) * 255.0) as u32)
         }",
     ),
     (
@@ -137,14 +137,14 @@ pub const SOURCES: &[(&str, &str)] = &[
     (
         "pack2x16snorm",
         "fn pack2x16snorm(v: f32) -> one_u32 {
-            let b = (round_ties_even(clamp(v, -1.0, 1.0) * 32767.0) as i32) as u32;
+            let b = (round_ties_even(min(max(v, -1.0), 1.0) * 32767.0) as i32) as u32;
             one((lane0(b) & 0xffffu32) | (lane1(b) << 16u32))
         }",
     ),
     (
         "pack2x16unorm",
         "fn pack2x16unorm(v: f32) -> one_u32 {
-            let b = round_ties_even(clamp(v, 0.0, 1.0) * 65535.0) as u32;
+            let b = round_ties_even(min(max(v, 0.0), 1.0) * 65535.0) as u32;
             one(lane0(b) | (lane1(b) << 16u32))
         }",
     ),

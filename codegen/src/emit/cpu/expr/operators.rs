@@ -116,7 +116,9 @@ pub(super) fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, 
         MathFunction::Abs => operands[0].clone(),
         MathFunction::Min => call("min"),
         MathFunction::Max => call("max"),
-        MathFunction::Clamp => Code::atom(format!("{x}.max({}).min({})", operands[1].text(), operands[2].text())),
+        MathFunction::Clamp if scalar.is_integer() => {
+            Code::atom(format!("{x}.max({}).min({})", operands[1].text(), operands[2].text()))
+        }
         MathFunction::Signum => call("signum"),
         MathFunction::Floor => call("floor"),
         MathFunction::Ceil => call("ceil"),

@@ -15,10 +15,9 @@ fn extreme<'s>(function: M, a: Term<'s>, b: Term<'s>) -> Term<'s> {
     a.math(M::IsNan).select(a, b.math(M::IsNan).select(b, number))
 }
 
-/// Between two bounds. A NaN, of which no comparison holds, stays; drivers that make a `min` and a `max` of that are kept from it.
+/// Between two bounds; a NaN stays.
 pub(super) fn between(x: Term<'_>, low: f64, high: f64) -> Term<'_> {
-    let value = x.below(low).select(low, x.above(high).select(high, x));
-    x.unless_nan(value)
+    x.math_with(M::Clamp, [x.number(low), x.number(high)])
 }
 
 functions! {
