@@ -21,6 +21,7 @@ mod writer;
 
 pub use code::{Code, Level, infix, prefix};
 pub use dialect::{Dialect, Position, no_matrices};
+pub use expr::word_value;
 pub use place::{AtomicCall, AtomicForm, Index, Lvalue};
 pub use printer::{Printer, Scope};
 pub use tile::Side;
