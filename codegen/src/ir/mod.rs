@@ -178,4 +178,4 @@ pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};
 pub use subgroup::{SubgroupFunction, SubgroupOperator};
 pub use tile::{Tile, TileOperation};
 pub use types::{Enum, IndexWidth, Scalar, Size, SizeOperator, Struct, Type};
-pub use walk::{breaks, escapes, statements};
+pub use walk::{breaks, escapes, leaves, returns, statements};

@@ -3,7 +3,7 @@
 use crate::emit::EmitError;
 use crate::ir::{
     Asynchronous, BinaryOperator, Block, Case, Expression, ExpressionKind, Handle, Local, LogicalOperator, Place, Root,
-    Scalar, StatementKind, Type, breaks,
+    Scalar, StatementKind, Type, breaks, leaves,
 };
 use crate::verify::place_type;
 
@@ -27,7 +27,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 self.statement(scope, out, &statement.kind)?;
             }
             waited = matches!(statement.kind, StatementKind::Barrier | StatementKind::UniformLoad { .. });
-            if leaves(&statement.kind) {
+            if leaves(std::slice::from_ref(statement)) {
                 break;
             }
         }
@@ -296,7 +296,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     fn case_body(&mut self, scope: &mut Scope<'a>, out: &mut Writer, body: &'a Block) -> Result<()> {
         self.block(scope, out, body)?;
-        if let (Some(line), false) = (D::end_of_case(), body.last().is_some_and(|last| leaves(&last.kind))) {
+        if let (Some(line), false) = (D::end_of_case(), leaves(body)) {
             out.line(line);
         }
         out.close("}");
@@ -484,19 +484,4 @@ impl<'a, D: Dialect> Printer<'a, D> {
         self.declare(scope, out, result, code)?;
         self.barrier(out)
     }
-}
-
-/// Whether nothing after the statement in its block runs.
-pub fn leaves(kind: &StatementKind) -> bool {
-    match kind {
-        StatementKind::If { accept, reject, .. } => block_leaves(accept) && block_leaves(reject),
-        StatementKind::Switch { cases, default, .. } => {
-            cases.iter().all(|case| block_leaves(&case.body)) && block_leaves(default)
-        }
-        kind => kind.is_jump(),
-    }
-}
-
-fn block_leaves(block: &Block) -> bool {
-    block.iter().any(|statement| leaves(&statement.kind))
 }
