@@ -23,7 +23,7 @@
 //! [`Builtin::GlobalId`] are computed in 64 bits. What has fewer than 2^32 parts (locals, workgroup memory, vectors, arrays among the parameters) is indexed
 //! by words after lowering: an index that no word holds is past the end there as everywhere. Bit counts are those of 64 bits, amounts
 //! of shifts count modulo 64, and a switch looks at all bits. Such an instance requires [`crate::target::Feature::Int64`], and WGSL has none. A launch whose lengths, offsets or
-//! grid do not fit the instance's indices is an error.
+//! grid do not fit the instance's indices is an error, and so is one with a length or an extent above [`crate::artefact::MOST_ELEMENTS`] where they have 32 bits.
 //!
 //! # Evaluation
 //! An expression is evaluated when the statement that holds it runs, operands before operation, each time anew: it is a tree, no
@@ -117,7 +117,8 @@
 //!
 //! # Control flow
 //! Structured. `Break`, `Continue` and `Return` may stand anywhere in a block; what follows them there is dead. The bounds of `For`
-//! are evaluated once. A function's body ends in a `Return` on every path if it has a result.
+//! are evaluated once, and its counter never wraps: where a step would lead past the largest number of its type, the loop ends.
+//! A function's body ends in a `Return` on every path if it has a result.
 //!
 //! # Uniformity
 //! A barrier, a [`StatementKind::UniformLoad`] and a subgroup operation must be reached by all invocations of the workgroup or by none:

@@ -10,6 +10,7 @@ mod code;
 mod dialect;
 mod expr;
 mod function;
+mod largest;
 mod matrix;
 mod place;
 mod printer;
