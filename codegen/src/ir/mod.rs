@@ -76,7 +76,7 @@
 //! | shifts | by the amount modulo the integer's bits; `>>` of signed ones keeps the sign |
 //! | float `+ - * /`, `sqrt` | nearest (`/` and `sqrt` within 3 ulp on GPUs); a product and a sum may be contracted to one rounding; denormals may be flushed; see [`Precision`] |
 //! | infinities, NaNs and the sign of zero | kept, but in `fast` functions. WGSL's compilers may take it that there are none, which shows where they see more than one operation; `x / x`, `x % x` and `x - x` are kept from them |
-//! | float `%` | with the sign of the left side, exact where the quotient is below 2^22 (on WGSL and SPIR-V only where the device's `mul_add` rounds once, and of doubles within the error of a product and a sum); x by what is infinite is x; [`Precision::Fast`] takes the device's own |
+//! | float `%` | with the sign of the left side and smaller in size than the right one; exact in CUDA C and on the CPU, and on WGSL and SPIR-V where the quotient is below 2^22 and the right side at most 2^126 (only where the device's `mul_add` rounds once, and of doubles within the error of a product and a sum): beyond, it is 0 there or another such number; x by what is infinite is x; [`Precision::Fast`] takes the device's own |
 //! | float compare | false with a NaN, except `!=` |
 //! | `min` `max` `clamp` | if one is NaN, the other; `clamp(x, low, high) = min(max(x, low), high)` |
 //! | `round_ties_even` | to the nearest, ties to even |
