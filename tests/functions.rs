@@ -7,6 +7,7 @@ mod common;
 mod table;
 
 use table::{Row, Value, check, pairs, unzip};
+use trefoil::DeviceKind;
 use trefoil::prelude::*;
 
 #[kernel(workgroup(64))]
@@ -129,6 +130,37 @@ fn remainders_of_floats() {
     for subject in common::devices() {
         let (a, b) = (subject.device.buffer(&a).unwrap(), subject.device.buffer(&b).unwrap());
         check(&subject, &inputs, &REMAINDER, |y| rests(&a, &b, y));
+    }
+}
+
+/// Where no float holds the quotient, the remainder is still one: with the sign of the left side, and smaller than the right one.
+#[test]
+fn remainders_of_large_quotients_are_smaller_than_the_divisor() {
+    let inputs = [
+        (1.0e30, 1.0e-30),
+        (-1.0e30, 1.0e-30),
+        (1.0e10, 3.0),
+        (-1.0e10, 3.0),
+        (1.0e10, -3.0),
+        (f32::MAX, 0.7),
+        (-f32::MAX, 0.7),
+        (f32::MAX, f32::MIN_POSITIVE),
+        (3.0e7, 0.1),
+        (-123_456_790_000.0, 7.25),
+    ];
+    let (a, b) = unzip(&inputs);
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (left, right) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
+        let mut y = device.zeros::<u32>(a.len()).unwrap();
+        device.run(rests(&left, &right, &mut y).unwrap().over(a.len())).unwrap();
+        let is_exact = matches!(device.kind(), DeviceKind::Cpu | DeviceKind::Cuda);
+        for ((x, z), bits) in inputs.into_iter().zip(y.read().unwrap()) {
+            let rest = f32::from_bits(bits);
+            let is_one = rest.abs() < z.abs() && (rest == 0.0 || rest.is_sign_negative() == x.is_sign_negative());
+            assert!(is_one, "{x:e} % {z:e} is {rest:e} on {}", subject.name);
+            assert!(!is_exact || rest == x % z, "{x:e} % {z:e} is {rest:e}, not {:e}, on {}", x % z, subject.name);
+        }
     }
 }
 

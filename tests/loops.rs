@@ -43,6 +43,16 @@ fn near_the_end(rounds: &mut [u32], sums: &mut [u32], start: u32, low: i32, step
             rounds[7] += 1;
             sums[7] += i;
         }
+        // A step from below an end of which nothing is known.
+        for i in (last - 7..last).step_by(4) {
+            rounds[8] += 1;
+            sums[8] += i;
+        }
+        let far = last as usize;
+        for i in (far - 7..far).step_by(4) {
+            rounds[9] += 1;
+            sums[9] += i as u32;
+        }
     }
 }
 
@@ -60,11 +70,13 @@ fn loops_end_at_the_ends_of_their_types() {
         unsigned((start..=u32::MAX).step_by(7).collect()),
         unsigned((2..=9).collect()),
         unsigned((2..9).collect()),
+        unsigned((u32::MAX - 7..u32::MAX).step_by(4).collect()),
+        unsigned((u32::MAX - 7..u32::MAX).step_by(4).collect()),
     ];
     for subject in common::devices() {
         let device = &subject.device;
-        let mut rounds = device.zeros::<u32>(8).unwrap();
-        let mut sums = device.zeros::<u32>(8).unwrap();
+        let mut rounds = device.zeros::<u32>(10).unwrap();
+        let mut sums = device.zeros::<u32>(10).unwrap();
         device.run(near_the_end(&mut rounds, &mut sums, start, low, 7, 0, u32::MAX).unwrap().over(1)).unwrap();
         assert_eq!(rounds.read().unwrap(), expected.map(|(rounds, _)| rounds), "rounds on {}", subject.name);
         assert_eq!(sums.read().unwrap(), expected.map(|(_, sum)| sum), "sums on {}", subject.name);

@@ -39,6 +39,10 @@ pub type List<T> = Cow<'static, [T]>;
 /// Names this state of the compiler: what another one made of a kernel may be something else.
 pub const SOURCES: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TREFOIL_COMPILER"));
 
+/// The most elements of a binding, and the largest extent of a view, of an instance whose indices have 32 bits. A launch keeps to it, so that a step of up to
+/// 2^16 from below a length does not pass the largest index.
+pub const MOST_ELEMENTS: u32 = u32::MAX - 0xffff;
+
 /// A kernel instance, compiled for every target that it lists.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kernel {

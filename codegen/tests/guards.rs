@@ -39,6 +39,26 @@ fn a_comparison_with_the_length_puts_an_index_in_range() {
     );
 }
 
+/// Where each way through a branch returns, what is behind it is reached by the others alone.
+#[test]
+fn a_match_that_returns_from_every_case_is_a_return() {
+    assert_eq!(
+        said(
+            "y: &mut [f32], mode: u32",
+            "let i = global_index();\nif i >= y.len() {\nmatch mode {\n0 => {\nreturn;\n}\n_ => {\nreturn;\n}\n}\n}\n\
+             y[i] = 1.0;"
+        ),
+        ["y[i]: global_index() < y.len()"]
+    );
+    assert_eq!(
+        said(
+            "y: &mut [f32], mode: u32",
+            "let i = global_index();\nif i >= y.len() {\nmatch mode {\n0 => {\nreturn;\n}\n_ => {}\n}\n}\ny[i] = 1.0;"
+        ),
+        ["y[i]: guarded"]
+    );
+}
+
 /// A remainder, quotient or least of a number that is not negative in one place may be negative in another.
 #[test]
 fn what_holds_without_a_sign_is_not_said_of_numbers_with_one() {

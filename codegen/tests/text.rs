@@ -277,6 +277,30 @@ fn magnitudes_are_no_instruction_of_cuda() {
     assert!(!ptx.contains("abs.s"), "{ptx}\n{text}");
 }
 
+/// A counter that is stepped past the largest number would begin again at the smallest.
+#[test]
+fn loops_step_plainly_where_their_ends_are_far_from_the_largest_number_and_to_the_end_elsewhere() {
+    let plain = ["x.len()", "x.len() / 4", "n / 2", "n & 0xffff", "min(n, 1000)"];
+    let careful = ["n", "n + 8", "x.len() * 2", "max(n, 8)"];
+    for (end, plainly) in plain.iter().map(|end| (end, true)).chain(careful.iter().map(|end| (end, false))) {
+        let source = format!(
+            "#[kernel(workgroup(64))]\nfn k(x: &[f32], y: &mut [f32], n: usize) {{\n\
+             let mut tile = workgroup_array::<f32>(64);\ntile[local_index()] = x[local_index()];\nbarrier();\n\
+             for i in (local_index()..{end}).step_by(256) {{\ny[i] = tile[i % 64];\n}}\n}}"
+        );
+        for target in [Target::Wgsl, Target::Cuda] {
+            let lowered = lowered(from_source(&source), target, ParamTransport::Buffer);
+            let text = match target {
+                Target::Cuda => cuda::emit(&lowered),
+                _ => wgsl::emit(&lowered),
+            };
+            let text = text.unwrap_or_else(|error| panic!("{error}"));
+            let step = if plainly { "i += 256u)" } else { "i += min(256u, " };
+            assert!(text.contains(step), "{end}: {text}");
+        }
+    }
+}
+
 #[test]
 fn long_loops_are_unrolled_by_the_compiler_of_cuda() {
     // A round has three statements; LONG is 1024 of them.

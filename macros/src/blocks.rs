@@ -5,7 +5,7 @@
 //! A block names its type in turn, which would be a circle: it means the type without blocks, which is exported as `Complex_fields`. For the same reason a
 //! block knows no other block of its type, unless its attribute lists that: `#[device(uses(methods))]`.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
@@ -70,8 +70,11 @@ pub fn listed(attribute: &TokenStream, item: &syn::Item) -> syn::Result<Vec<syn:
         }
         match (name.to_string().as_str(), list, of_block) {
             ("methods", None, false) => paths.push(renamed(&owner, "methods")),
-            ("operators", Some(list), false) => paths.extend(list.iter().map(|path| renamed(&owner, &suffix(path)))),
-            ("uses", Some(list), true) => paths.extend(list.iter().map(|path| renamed(&owner, &suffix(path)))),
+            ("operators", Some(list), false) | ("uses", Some(list), true) => {
+                for path in list {
+                    paths.push(renamed(&owner, &suffix(path)?));
+                }
+            }
             _ => return Err(syn::Error::new(name.span(), format!("`{name}` is unknown here: {ADVICE}"))),
         }
     }
@@ -91,7 +94,7 @@ pub fn fields(name: &Ident) -> Ident {
 /// The name under which a block is exported.
 pub fn of_block(block: &syn::ItemImpl) -> Option<Ident> {
     let suffix = match &block.trait_ {
-        Some((path, _)) => suffix(path),
+        Some((path, _)) => suffix(path).ok()?,
         None => "methods".to_owned(),
     };
     renamed(owner_path(&block.self_ty)?, &suffix).segments.last().map(|last| last.ident.clone())
@@ -118,10 +121,30 @@ fn renamed(path: &syn::Path, suffix: &str) -> syn::Path {
     path
 }
 
-/// `Mul<f32>` as `Mul_f32`: a type may have an operator for several types.
-fn suffix(path: &syn::Path) -> String {
-    let text = path.segments.last().map(|last| last.to_token_stream().to_string()).unwrap_or_default();
-    let words: Vec<&str> =
-        text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
-    words.join("_")
+/// `Mul<f32>` as `Mul_f32`: a type may have an operator for several types. An error at what no name may hold, such as a character.
+fn suffix(path: &syn::Path) -> syn::Result<String> {
+    let mut words = Vec::new();
+    if let Some(last) = path.segments.last() {
+        spell(last.to_token_stream(), &mut words)?;
+    }
+    Ok(words.join("_"))
+}
+
+/// The words and numbers among tokens.
+fn spell(tokens: TokenStream, words: &mut Vec<String>) -> syn::Result<()> {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(word) => words.push(word.unraw().to_string()),
+            TokenTree::Group(group) => spell(group.stream(), words)?,
+            TokenTree::Literal(literal) => {
+                let text = literal.to_string();
+                if !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                    return Err(syn::Error::new(literal.span(), format!("`{text}` is no type: {ADVICE}")));
+                }
+                words.push(text);
+            }
+            TokenTree::Punct(_) => {}
+        }
+    }
+    Ok(())
 }

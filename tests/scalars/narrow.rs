@@ -292,6 +292,34 @@ fn scaled<T: Number>(x: &[T], y: &mut [T], by: T) {
     }
 }
 
+/// Each lies a little beyond a tie, where an `f32` between would make it one.
+#[kernel(workgroup(64))]
+fn constant_halves(halves: &mut [f16], brains: &mut [bf16]) {
+    if global_index() == 0 {
+        halves[0] = f16::lit(1.000_488_281_250_000_2);
+        halves[1] = f16::lit(-1.000_488_281_250_000_2);
+        halves[2] = f16::lit(0.1);
+        brains[0] = bf16::lit(1.003_906_250_000_000_2);
+        brains[1] = bf16::lit(-1.003_906_250_000_000_2);
+        brains[2] = bf16::lit(0.1);
+    }
+}
+
+#[test]
+fn constants_are_rounded_once_as_on_the_host() {
+    let halves = [1.000_488_281_250_000_2, -1.000_488_281_250_000_2, 0.1].map(f16::lit);
+    let brains = [1.003_906_250_000_000_2, -1.003_906_250_000_000_2, 0.1].map(bf16::lit);
+    assert_eq!(halves[0].to_bits(), f16::ONE.to_bits() + 1);
+    assert_eq!(brains[0].to_bits(), bf16::ONE.to_bits() + 1);
+    for subject in common::devices() {
+        let device = &subject.device;
+        let mut there = (device.buffer(&[f16::ZERO; 3]).unwrap(), device.buffer(&[bf16::ZERO; 3]).unwrap());
+        device.run(constant_halves(&mut there.0, &mut there.1).unwrap().over(1)).unwrap();
+        assert_eq!(there.0.read().unwrap(), halves, "on {}", subject.name);
+        assert_eq!(there.1.read().unwrap(), brains, "on {}", subject.name);
+    }
+}
+
 #[kernel(workgroup(64), instances(T = [u8, i16, u32]))]
 fn mixed_bits<T: Int>(x: &[T], y: &mut [T]) {
     let i = global_index();

@@ -256,6 +256,34 @@ fn long_integers_mean_what_rust_means() {
 }
 
 #[kernel(workgroup(64), requires(Float64))]
+fn double_rests(a: &[f64], b: &[f64], y: &mut [f64]) {
+    let i = global_index();
+    if i < a.len() {
+        y[i] = a[i] % b[i];
+    }
+}
+
+/// Also where no double holds the quotient.
+#[test]
+fn rests_of_doubles_are_smaller_than_the_divisor() {
+    let a = [1e300, -1e300, 1e30, -1e30, f64::MAX, 7.5, -7.5];
+    let b = [1e-300, 1e-300, 3.0, -3.0, 0.7, 2.0, 2.0];
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (at, bt) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
+        let mut y = device.buffer(&[7f64; 7]).unwrap();
+        if !has(&subject, &[Feature::Float64], double_rests(&at, &bt, &mut y).unwrap()) {
+            continue;
+        }
+        device.run(double_rests(&at, &bt, &mut y).unwrap().over(a.len())).unwrap();
+        for ((x, z), rest) in a.into_iter().zip(b).zip(y.read().unwrap()) {
+            let is_one = rest.abs() < z.abs() && (rest == 0.0 || rest.is_sign_negative() == x.is_sign_negative());
+            assert!(is_one, "{x:e} % {z:e} is {rest:e} on {}", subject.name);
+        }
+    }
+}
+
+#[kernel(workgroup(64), requires(Float64))]
 fn double_arithmetic(a: &[f64], b: &[f64], y: &mut [f64], flags: &mut [u32]) {
     let i = global_index();
     if i < a.len() {

@@ -50,26 +50,34 @@ fn is_word(name: &syn::Ident) -> bool {
     ["indirect", "no_robustness"].iter().any(|word| name == word) || Precision::from_name(&name.to_string()).is_some()
 }
 
+/// The parts that the attribute may have, as they are written.
+const PARTS: [&str; 13] = [
+    "workgroup(..)",
+    "subgroup(..)",
+    "resident(..)",
+    "volatile(..)",
+    "index = ..",
+    "instances(..)",
+    "specialise(..)",
+    "targets(..)",
+    "requires(..)",
+    "indirect",
+    "no_robustness",
+    "strict",
+    "fast",
+];
+
+/// All of them, in words.
+fn all_parts() -> String {
+    let [first @ .., last] = PARTS;
+    format!("{} and {last}", first.join(", "))
+}
+
 /// The word of the attribute that an unknown one is taken for: what it begins with, or what begins with it.
 fn meant(name: &str) -> Option<&'static str> {
-    let known = [
-        "workgroup",
-        "subgroup",
-        "resident",
-        "volatile",
-        "index",
-        "instances",
-        "specialise",
-        "targets",
-        "requires",
-        "indirect",
-        "no_robustness",
-        "strict",
-        "fast",
-    ];
     let plain = |name: &str| name.replace('_', "").replace('z', "s").to_lowercase();
     let written = plain(name);
-    known.into_iter().find(|known| {
+    PARTS.into_iter().filter_map(|part| part.split(['(', ' ']).next()).find(|known| {
         let known = plain(known);
         written.starts_with(&known) || written.len() > 3 && known.starts_with(&written)
     })
@@ -143,12 +151,7 @@ impl Session {
                     is_size_meant |= known == "workgroup";
                     self.error(&part.name, format!("`{name}` is unknown: did you mean `{known}`?"));
                 }
-                _ => self.error(
-                    &part.name,
-                    format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), resident(..), volatile(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, no_robustness, strict and fast"
-                    ),
-                ),
+                _ => self.error(&part.name, format!("`{name}` is unknown: a kernel has {}", all_parts())),
             }
             seen.push(name);
         }

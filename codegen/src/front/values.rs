@@ -267,10 +267,10 @@ impl Build<'_> {
     pub(super) fn float(&mut self, single: f32, double: f64, ty: &Ty, span: Span) -> Handle<Expression> {
         match self.full(ty, span) {
             Ty::Scalar(scalar @ Scalar::Generic(_)) => self.literal(Literal::Generic { scalar, value: double }, span),
+            // Rounded once, as on the host and in an instance of a generic kernel.
             Ty::Scalar(half @ (Scalar::F16 | Scalar::BF16)) => {
-                let value = self.literal(Literal::F32(single), span);
-                let ty = self.scalar_type(half);
-                self.add(ExpressionKind::Convert(value), ty, span)
+                let literal = Literal::float(half, double).unwrap_or(Literal::F32(single));
+                self.literal(literal, span)
             }
             Ty::Scalar(Scalar::F64) => self.literal(Literal::F64(double), span),
             // `T::lit(2.0)` of an integer saturates.

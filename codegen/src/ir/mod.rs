@@ -23,7 +23,7 @@
 //! [`Builtin::GlobalId`] are computed in 64 bits. What has fewer than 2^32 parts (locals, workgroup memory, vectors, arrays among the parameters) is indexed
 //! by words after lowering: an index that no word holds is past the end there as everywhere. Bit counts are those of 64 bits, amounts
 //! of shifts count modulo 64, and a switch looks at all bits. Such an instance requires [`crate::target::Feature::Int64`], and WGSL has none. A launch whose lengths, offsets or
-//! grid do not fit the instance's indices is an error.
+//! grid do not fit the instance's indices is an error, and so is one with a length or an extent above [`crate::artefact::MOST_ELEMENTS`] where they have 32 bits.
 //!
 //! # Evaluation
 //! An expression is evaluated when the statement that holds it runs, operands before operation, each time anew: it is a tree, no
@@ -76,7 +76,7 @@
 //! | shifts | by the amount modulo the integer's bits; `>>` of signed ones keeps the sign |
 //! | float `+ - * /`, `sqrt` | nearest (`/` and `sqrt` within 3 ulp on GPUs); a product and a sum may be contracted to one rounding; denormals may be flushed; see [`Precision`] |
 //! | infinities, NaNs and the sign of zero | kept, but in `fast` functions. WGSL's compilers may take it that there are none, which shows where they see more than one operation; `x / x`, `x % x` and `x - x` are kept from them |
-//! | float `%` | with the sign of the left side, exact where the quotient is below 2^22 (on WGSL and SPIR-V only where the device's `mul_add` rounds once, and of doubles within the error of a product and a sum); x by what is infinite is x; [`Precision::Fast`] takes the device's own |
+//! | float `%` | with the sign of the left side and smaller in size than the right one; exact in CUDA C and on the CPU, and on WGSL and SPIR-V where the quotient is below 2^22 and the right side at most 2^126 (only where the device's `mul_add` rounds once, and of doubles within the error of a product and a sum): beyond, it is 0 there or another such number; x by what is infinite is x; [`Precision::Fast`] takes the device's own |
 //! | float compare | false with a NaN, except `!=` |
 //! | `min` `max` | if one is NaN, the other |
 //! | `clamp(x, low, high)` | of floats x if x is NaN, else `min(max(x, low), high)`, so that bounds out of order give `high`, and a NaN is no bound; of integers `min(max(x, low), high)` |
@@ -118,7 +118,8 @@
 //!
 //! # Control flow
 //! Structured. `Break`, `Continue` and `Return` may stand anywhere in a block; what follows them there is dead. The bounds of `For`
-//! are evaluated once. A function's body ends in a `Return` on every path if it has a result.
+//! are evaluated once, and its counter never wraps: where a step would lead past the largest number of its type, the loop ends.
+//! A function's body ends in a `Return` on every path if it has a result.
 //!
 //! # Uniformity
 //! A barrier, a [`StatementKind::UniformLoad`] and a subgroup operation must be reached by all invocations of the workgroup or by none:
@@ -179,4 +180,4 @@ pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};
 pub use subgroup::{SubgroupFunction, SubgroupOperator};
 pub use tile::{Tile, TileOperation};
 pub use types::{Enum, IndexWidth, Scalar, Size, SizeOperator, Struct, Type};
-pub use walk::{breaks, escapes, statements};
+pub use walk::{breaks, escapes, leaves, returns, statements};

@@ -70,8 +70,7 @@ pub enum StatementKind {
         default: Block,
     },
     /// Runs the body with `local` at start, start + step and so on while it is below `end`. All three are evaluated once, before. The
-    /// step is positive; one of 0 is taken as 1. A counter does not pass the end of its type, but in WGSL and CUDA C where a step that is known leads there from below an end without a sign that is
-    /// not: such an end lies at least a step below the largest number.
+    /// step is positive; one of 0 is taken as 1. A counter does not pass the end of its type: where the next step would, the loop ends.
     For {
         /// An immutable integer local, known in the body.
         local: Handle<Local>,

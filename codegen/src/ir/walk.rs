@@ -239,6 +239,32 @@ fn reaches_out(block: &[Statement], found: &dyn Fn(&StatementKind) -> bool) -> b
     })
 }
 
+/// Whether control never gets past a block: it jumps on every way through. Of endless loops nothing is said: the languages that are printed see nothing of
+/// them either.
+pub fn leaves(block: &[Statement]) -> bool {
+    ends(block, &StatementKind::is_jump)
+}
+
+/// Whether control never reaches the end of a function whose body the block is, or ends with: it returns on every way through, or stays in a loop.
+pub fn returns(block: &[Statement]) -> bool {
+    ends(block, &|kind| match kind {
+        StatementKind::Return(_) => true,
+        StatementKind::Loop { body } => !breaks(body),
+        _ => false,
+    })
+}
+
+/// Whether there is such a statement on every way through a block, those in branches included.
+fn ends(block: &[Statement], found: &dyn Fn(&StatementKind) -> bool) -> bool {
+    block.iter().any(|statement| match &statement.kind {
+        StatementKind::If { accept, reject, .. } => ends(accept, found) && ends(reject, found),
+        StatementKind::Switch { cases, default, .. } => {
+            cases.iter().all(|case| ends(&case.body, found)) && ends(default, found)
+        }
+        kind => found(kind),
+    })
+}
+
 /// Calls `visit` with every statement of a block and of the blocks inside it, outer before inner.
 pub fn statements(block: &Block, visit: &mut dyn FnMut(&Statement)) {
     for statement in block {

@@ -16,7 +16,7 @@ use crate::hashing::{HashMap, HashSet};
 use crate::ir::{
     Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator,
     MatrixOperation, Module, Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind,
-    TileOperation, Type, statements,
+    TileOperation, Type, leaves, statements,
 };
 
 /// Takes the guard away from every place that is proved to be in range.
@@ -589,12 +589,4 @@ impl<'a> Walk<'a> {
             visit(Touch { binding, index, lanes, module: self.module, knowledge: &mut self.knowledge });
         }
     }
-}
-
-/// Whether control never gets past the block.
-fn leaves(block: &Block) -> bool {
-    block.iter().any(|statement| match &statement.kind {
-        StatementKind::If { accept, reject, .. } => leaves(accept) && leaves(reject),
-        kind => kind.is_jump(),
-    })
 }

@@ -8,7 +8,7 @@ use crate::hashing::HashSet;
 use crate::ir::{
     Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local,
     MatrixOperation, Module, Piece, Place, Projection, Report, Root, Span, Statement, StatementKind, TileOperation,
-    breaks, statements,
+    returns, statements,
 };
 use crate::reports;
 
@@ -54,23 +54,10 @@ fn check_function(module: &Module, function: &Function, position: usize, found: 
         }
     }
     checker.block(&function.body);
-    if function.result.is_some() && !always_returns(&function.body) {
+    if function.result.is_some() && !returns(&function.body) {
         let message = format!("`{}` gives a value, and does not return one on every path", function.name);
         checker.found.push(Diagnostic::new(function.span, message));
     }
-}
-
-/// Whether control never reaches the end of the block.
-fn always_returns(block: &Block) -> bool {
-    block.iter().any(|statement| match &statement.kind {
-        StatementKind::Return(_) => true,
-        StatementKind::If { accept, reject, .. } => always_returns(accept) && always_returns(reject),
-        StatementKind::Switch { cases, default, .. } => {
-            always_returns(default) && cases.iter().all(|case| always_returns(&case.body))
-        }
-        StatementKind::Loop { body } => !breaks(body),
-        _ => false,
-    })
 }
 
 struct Checker<'a> {

@@ -7,6 +7,8 @@
 //! A loop that an invocation may leave (or cut short) before others is a loop whose whole body differs; a function that an
 //! invocation may leave before others differs from there to its end, while its caller comes together again.
 
+use std::fmt;
+
 use crate::diagnostic::Diagnostic;
 use crate::hashing::HashMap;
 use crate::ir::{
@@ -14,8 +16,30 @@ use crate::ir::{
     Root, Span, Statement, StatementKind, SubgroupFunction, TileOperation, Type,
 };
 
-/// Why a value differs, in the author's words; `None` if it does not.
-type Reason = Option<String>;
+/// Why a value differs; `None` if it does not.
+type Reason = Option<Cause>;
+
+/// What makes a value differ.
+#[derive(Clone)]
+struct Cause {
+    /// In the author's words.
+    words: String,
+    /// Of the function at hand, the argument that brought it in, if one did.
+    argument: Option<usize>,
+}
+
+impl Cause {
+    /// One that the function at hand has by itself.
+    fn own(words: impl Into<String>) -> Self {
+        Self { words: words.into(), argument: None }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
     let written = super::access::find(module).access.iter().map(|access| access.writes()).collect();
@@ -41,7 +65,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
 /// A function of the module (`None` is the kernel's own body), and whether each argument differs.
 type Key = (Option<Handle<Function>>, Vec<bool>);
 
-/// What a call gives.
+/// What a call gives. Calls share it whose arguments differ for other reasons: where an argument is the cause, the words are those of the first of them.
 #[derive(Clone, Default)]
 struct Outcome {
     result: Reason,
@@ -78,7 +102,7 @@ impl Analysis<'_> {
             function,
             analysis: self,
             locals: vec![None; function.locals.len()],
-            arguments: arguments.to_vec(),
+            arguments: brought_in(arguments),
             result: None,
             left: None,
             exits: HashMap::default(),
@@ -99,6 +123,23 @@ impl Analysis<'_> {
     }
 }
 
+/// The reasons of arguments as the function that gets them has them.
+fn brought_in(arguments: &[Reason]) -> Vec<Reason> {
+    let mark = |(position, reason): (usize, &Reason)| {
+        reason.as_ref().map(|cause| Cause { words: cause.words.clone(), argument: Some(position) })
+    };
+    arguments.iter().enumerate().map(mark).collect()
+}
+
+/// A reason of a function as its caller has it, whose arguments differ for these.
+fn handed_back(reason: Reason, arguments: &[Reason]) -> Reason {
+    let cause = reason?;
+    match cause.argument {
+        Some(position) => arguments.get(position).cloned().flatten(),
+        None => Some(cause),
+    }
+}
+
 /// Why control flow differs; `None` if it does not.
 type Control = Option<Apart>;
 
@@ -108,7 +149,7 @@ struct Apart {
     /// Where that puts a statement: "inside an `if` whose condition depends on local_index()".
     place: String,
     /// The value on which it depends.
-    reason: String,
+    reason: Cause,
 }
 
 /// Control flow inside a statement that is run as `reason` says.
@@ -244,7 +285,7 @@ impl Walk<'_, '_> {
             }
             StatementKind::Atomic { result, .. } => {
                 if let Some(result) = result {
-                    self.assign(*result, Some("the result of an atomic operation".to_owned()));
+                    self.assign(*result, Some(Cause::own("the result of an atomic operation")));
                 }
             }
             StatementKind::Subgroup { result, function, lane, .. } => {
@@ -257,7 +298,7 @@ impl Walk<'_, '_> {
                     self.fail(span, format!("`{name}` takes the value of one lane for the whole subgroup: its lane depends on {reason}; `subgroup_shuffle` takes a lane of each invocation's own"));
                 }
                 if self.analysis.within == Within::Workgroup || !function.is_uniform_in_subgroup() {
-                    self.assign(*result, Some(format!("the result of {name}()")));
+                    self.assign(*result, Some(Cause::own(format!("the result of {name}()"))));
                 }
             }
         }
@@ -295,7 +336,7 @@ impl Walk<'_, '_> {
             }
         }
         if let Some(result) = result {
-            self.assign(result, Some("a matrix".to_owned()));
+            self.assign(result, Some(Cause::own("a matrix")));
         }
     }
 
@@ -369,13 +410,14 @@ impl Walk<'_, '_> {
             Root::Binding(binding) => {
                 let binding = binding as usize;
                 let name = &self.analysis.module.bindings[binding].name;
-                self.analysis.written[binding].then(|| format!("what `{name}` holds, which the kernel writes"))
+                self.analysis.written[binding]
+                    .then(|| Cause::own(format!("what `{name}` holds, which the kernel writes")))
             }
             Root::Workgroup(variable) => {
                 let name = &self.analysis.module.workgroup[variable].name;
-                Some(format!(
+                Some(Cause::own(format!(
                     "what the workgroup memory `{name}` holds (`workgroup_uniform_load` gives all invocations one value)"
-                ))
+                )))
             }
             Root::Local(local) => self.local(local),
             Root::Argument(argument) => self.arguments[argument as usize].clone(),
@@ -415,18 +457,18 @@ impl Walk<'_, '_> {
         let outcome = self.analysis.function(Some(function), &reasons);
         for (argument, after) in arguments.iter().zip(outcome.references) {
             if let CallArgument::Reference(root) = argument {
-                let after = after.or_else(|| because(control));
+                let after = handed_back(after, &reasons).or_else(|| because(control));
                 self.assign_root(*root, after);
             }
         }
-        outcome.result
+        handed_back(outcome.result, &reasons)
     }
 
     fn value(&mut self, handle: Handle<Expression>) -> Reason {
         let function = self.function;
         match &function.expressions[handle].kind {
             ExpressionKind::Builtin(Builtin::SubgroupIndex) if self.analysis.within == Within::Subgroup => None,
-            ExpressionKind::MatrixLength(_) => Some("how many parts of a matrix an invocation holds".to_owned()),
+            ExpressionKind::MatrixLength(_) => Some(Cause::own("how many parts of a matrix an invocation holds")),
             ExpressionKind::Splat(value) => {
                 let (ty, span) = (function.expressions[handle].ty, function.expressions[handle].span);
                 let reason = self.value(*value);
@@ -439,7 +481,7 @@ impl Walk<'_, '_> {
             }
             ExpressionKind::Builtin(builtin) => builtin.varies_in_workgroup().then(|| {
                 let name = Builtin::ALL.iter().find(|(known, _)| known == builtin).map_or("", |(_, name)| name);
-                format!("{name}()")
+                Cause::own(format!("{name}()"))
             }),
             ExpressionKind::Local(local) => self.local(*local),
             ExpressionKind::Argument(argument) => self.arguments[*argument as usize].clone(),

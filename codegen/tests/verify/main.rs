@@ -379,6 +379,35 @@ fn functions_are_looked_at_with_what_they_are_called_with() {
     refused(build(Builtin::LocalIndex), &["depends on local_index()"]);
 }
 
+/// What a function gives differs for what it was called with there, not for what it was called with first.
+#[test]
+fn a_call_is_blamed_for_its_own_arguments() {
+    let mut module = ModuleBuilder::new("kernel", [64, 1, 1]);
+    let index = module.scalar(Scalar::Index);
+    let float = module.scalar(Scalar::F32);
+    module.mutable("y", float);
+    let mut next = module.function("next");
+    next.argument("i", index);
+    next.result(index);
+    let (a, b) = (next.get_argument(0), next.index(1));
+    let sum = next.binary(B::Add, a, b);
+    next.return_value(Some(sum));
+    let next = next.finish();
+    let mut entry = module.entry();
+    let mut of = |builtin| {
+        let value = entry.builtin(builtin);
+        let call = entry.call(next, vec![value], Type::Scalar(Scalar::Index));
+        entry.bind("value", call)
+    };
+    of(Builtin::LocalIndex);
+    let second = of(Builtin::GlobalIndex);
+    let (a, b) = (entry.local(second), entry.index(3));
+    let condition = less(&mut entry, a, b);
+    entry.if_then(condition, FunctionBuilder::barrier);
+    entry.finish_entry();
+    refused(module.build(), &["inside an `if` whose condition depends on global_index()"]);
+}
+
 // Features and profiles.
 
 #[test]

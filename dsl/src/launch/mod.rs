@@ -12,7 +12,7 @@ mod run;
 
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{Binding, Kernel, ParamRole};
+use trefoil_codegen::artefact::{Binding, Kernel, MOST_ELEMENTS, ParamRole};
 
 use crate::buffer::BufferSlice;
 use crate::device::{Memory, MemoryRange};
@@ -351,8 +351,12 @@ impl Dispatch {
     fn fits(&self) -> bool {
         let kernel = self.launch.kernel();
         let fits = |numbers: &[u64]| numbers.iter().all(|number| u32::try_from(*number).is_ok());
+        let counted = |numbers: &[u64]| numbers.iter().all(|number| *number <= u64::from(MOST_ELEMENTS));
         let buffers = self.launch.buffers.iter().all(|buffer| {
-            fits(&[buffer.first.saturating_add(buffer.length)]) && fits(&buffer.extents) && fits(&buffer.strides)
+            fits(&[buffer.first.saturating_add(buffer.length)])
+                && counted(&[buffer.length])
+                && counted(&buffer.extents)
+                && fits(&buffer.strides)
         });
         let values = self.launch.values.iter().enumerate().all(|(position, leaf)| {
             let role = ParamRole::User(position as u32);

@@ -1,6 +1,6 @@
 //! The ranges that a launch binds, and its parameter block.
 
-use trefoil_codegen::artefact::{Binding, Kernel, ParamField, ParamRole};
+use trefoil_codegen::artefact::{Binding, Kernel, MOST_ELEMENTS, ParamField, ParamRole};
 
 use super::{BoundBuffer, Launch, argument};
 use crate::device::{Device, MemoryRange};
@@ -85,8 +85,17 @@ fn words(kernel: &Kernel, launch: &Launch, bound: &[Bound], group_count: u32, fi
             Err(_) => Err(argument(kernel, &field.name, format!("its {what}, {number}, does not fit into 32 bits"))),
         }
     };
-    let all = |what: &str, numbers: &[u64]| -> Result<Vec<u32>> {
-        let words = numbers.iter().map(|number| index(what, *number)).collect::<Result<Vec<_>>>()?;
+    // What loops count up to.
+    let counted = |what: &str, number: u64| -> Result<Vec<u32>> {
+        if field.ty.scalar.bytes() != 8 && number > u64::from(MOST_ELEMENTS) {
+            let reason =
+                format!("its {what}, {number}, is above {MOST_ELEMENTS}, the most that indices of 32 bits count up to");
+            return Err(argument(kernel, &field.name, reason));
+        }
+        index(what, number)
+    };
+    let all = |numbers: &[u64], words: &dyn Fn(u64) -> Result<Vec<u32>>| -> Result<Vec<u32>> {
+        let words = numbers.iter().map(|number| words(*number)).collect::<Result<Vec<_>>>()?;
         Ok(words.concat())
     };
     let buffer = |index: u32| launch.buffers.get(index as usize).ok_or_else(missing);
@@ -97,15 +106,15 @@ fn words(kernel: &Kernel, launch: &Launch, bound: &[Bound], group_count: u32, fi
         }
         // Two's complement for an `i32`.
         ParamRole::Constant(index) => Ok(vec![kernel.constants.get(index as usize).ok_or_else(missing)?.value as u32]),
-        ParamRole::Length(binding) => index("length", buffer(binding)?.length),
+        ParamRole::Length(binding) => counted("length", buffer(binding)?.length),
         ParamRole::Offset(binding) => {
             let bound = bound.get(binding as usize).ok_or_else(missing)?;
             // The last index that the kernel computes is offset + length - 1.
             index("end", bound.offset.saturating_add(buffer(binding)?.length))?;
             index("start", bound.offset)
         }
-        ParamRole::Extents(binding) => all("extent", &buffer(binding)?.extents),
-        ParamRole::Strides(binding) => all("stride", &buffer(binding)?.strides),
+        ParamRole::Extents(binding) => all(&buffer(binding)?.extents, &|extent| counted("extent", extent)),
+        ParamRole::Strides(binding) => all(&buffer(binding)?.strides, &|stride| index("stride", stride)),
         ParamRole::GroupCount => Ok(vec![group_count]),
     }
 }

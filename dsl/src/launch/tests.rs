@@ -272,6 +272,23 @@ fn empty_slices_at_the_end_bind_what_there_is() {
     }
 }
 
+/// Loops count up to lengths, in steps.
+#[test]
+fn lengths_stay_a_step_below_the_largest_index() {
+    let (device, fake) = device(DeviceKind::Cpu, WIDE);
+    let mut y = device.zeros::<f32>(8).unwrap();
+    let most = artefact::MOST_ELEMENTS as usize;
+    let x = device.uninit::<f32>(most + 1).unwrap();
+    let launch = Launch::of(copy_kernel(1, 4)).read(x.slice(..most).unwrap()).unwrap().write(&mut y).unwrap();
+    device.run(launch.value(0usize).unwrap().groups(1)).unwrap();
+    assert_eq!(words(&fake.ran.lock().unwrap()[0])[1], artefact::MOST_ELEMENTS);
+    let launch = Launch::of(copy_kernel(1, 4)).read(&x).unwrap().write(&mut y).unwrap();
+    assert_eq!(
+        device.run(launch.value(0usize).unwrap().groups(1)).unwrap_err().to_string(),
+        "kernel `subject`, argument `x_len`: its length, 4294901761, is above 4294901760, the most that indices of 32 bits count up to"
+    );
+}
+
 #[test]
 fn no_less_is_bound_than_a_kernel_moves_at_once() {
     let (device, fake) = device(DeviceKind::Wgpu, WIDE);

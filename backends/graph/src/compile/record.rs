@@ -333,6 +333,7 @@ impl Recorder<'_> {
         let format = match field.ty.scalar {
             ParamScalar::I32 => Format::I32,
             ParamScalar::U64 => Format::U64,
+            _ if matches!(field.role, ParamRole::Length(_) | ParamRole::Extents(_)) => Format::Counted,
             _ => Format::U32,
         };
         self.add(Number { at, value, divisor, format, step: step.label.clone(), param: field.name.to_string() })

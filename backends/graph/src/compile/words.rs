@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use trefoil_codegen::artefact::MOST_ELEMENTS;
+
 use super::program::{Program, Work};
 use crate::dim::{Dim, Extents, Symbol};
 use crate::error::{Error, Result};
@@ -57,6 +59,8 @@ pub(super) enum Format {
     U32,
     I32,
     U64,
+    /// 32 bits, up to [`MOST_ELEMENTS`].
+    Counted,
     /// For functions of the host.
     I64,
 }
@@ -86,6 +90,11 @@ impl Number {
         match self.format {
             Format::U32 => {
                 let word = u32::try_from(value).map_err(|_| misfit("32 bits without sign"))?;
+                words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            Format::Counted => {
+                let word = u32::try_from(value).ok().filter(|word| *word <= MOST_ELEMENTS);
+                let word = word.ok_or_else(|| misfit("what indices of 32 bits count up to"))?;
                 words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
             }
             Format::I32 => {

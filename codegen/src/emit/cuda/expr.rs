@@ -59,17 +59,10 @@ fn lane_type(ty: &Type) -> Type {
     ty.scalar().map_or_else(|| ty.clone(), Type::Scalar)
 }
 
-fn with_scalar(ty: &Type, scalar: Scalar) -> Type {
-    match ty {
-        Type::Vector { lanes, .. } => Type::vector(*lanes, scalar),
-        _ => Type::Scalar(scalar),
-    }
-}
-
 /// What C++ takes a type for: halves are `unsigned short`, and so the text has one function for both.
 fn as_told_apart(ty: &Type) -> Type {
     match ty.scalar() {
-        Some(Scalar::F16 | Scalar::BF16) => with_scalar(ty, Scalar::U16),
+        Some(Scalar::F16 | Scalar::BF16) => ty.with_scalar(Scalar::U16),
         _ => ty.clone(),
     }
 }
@@ -181,8 +174,8 @@ pub fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, ri
     if let Type::Vector { .. } = ty {
         let lane = lane_type(ty);
         let shift = matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight);
-        let right_type = if shift { with_scalar(ty, Scalar::U32) } else { ty.clone() };
-        let result = if operator.is_comparison() { with_scalar(ty, Scalar::Bool) } else { ty.clone() };
+        let right_type = if shift { ty.with_scalar(Scalar::U32) } else { ty.clone() };
+        let result = if operator.is_comparison() { ty.with_scalar(Scalar::Bool) } else { ty.clone() };
         // Between two atoms stands the operator with a space on either side.
         let sign = infix(operator, Code::atom(""), Code::atom("")).text.trim().to_owned();
         lanewise(p, &format!("operator{sign}"), &[ty, &right_type], &result, |p, mut operands| {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, ParamTransport, defined_name};
+use crate::artefact::{Access, GridKind, ParamRole, ParamScalar, ParamTransport, defined_name};
 use crate::emit::EmitError;
-use crate::emit::text::{Code, Dialect, Printer, Resources, Writer, infix};
-use crate::ir::{BinaryOperator, Builtin, Handle, Scalar, Type};
+use crate::emit::text::{Dialect, Printer, Resources, Writer};
+use crate::ir::{Builtin, Handle, Scalar, Type};
 use crate::layout;
 use crate::tensor_map::GROUP_BYTES;
 use crate::verify::workgroup_of_matrices;
@@ -95,11 +95,6 @@ pub fn module(p: &mut P<'_>) -> Result<Printed> {
     text.push_str(&signature);
     let has_params = !p.lowered.params.fields.is_empty();
     Ok(Printed { entry: p.entry.clone(), head: text, has_params, has_maps: bulk::held(p), tail })
-}
-
-/// A bool parameter is a word.
-pub fn word_value(field: &ParamField, word: Code) -> Code {
-    if field.ty.scalar == ParamScalar::Bool { infix(BinaryOperator::NotEqual, word, Code::atom("0u")) } else { word }
 }
 
 /// The struct of the block at its exact offsets.

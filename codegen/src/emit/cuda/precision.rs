@@ -57,22 +57,27 @@ const FAST_EXP: &str = "fast_exp";
 
 /// What a function needs to be printed before it is used.
 pub fn prelude(p: &mut Printer<'_, Cuda>, name: &'static str) {
-    let body = match name {
+    if [EXP, FAST_EXP].contains(&name) {
+        prelude(p, EXP2);
+    }
+    if [FAST_SQRT, EXP2, EXP, FAST_EXP].contains(&name) {
+        p.prelude(name, || format!("__device__ __forceinline__ float {name}(float x) {{\n{}}}\n", body(name)));
+    }
+}
+
+/// The body of a function of this file.
+fn body(name: &str) -> String {
+    match name {
         FAST_SQRT => instruction("sqrt.approx.f32"),
         EXP2 => instruction("ex2.approx.ftz.f32"),
-        EXP => format!(
+        FAST_EXP => format!("    return {EXP2}(x * 1.44269502f);\n"),
+        _ => format!(
             "    const float power = __fmaf_rd(x, 1.44269502f, -1.87031131e-6f);\n    \
              const float part = __saturatef(fmaf(power, -0.693147182f, x));\n    \
              const float rest = __saturatef(fmaf(power, 1.90465421e-9f, part));\n    \
              const float value = {EXP2}(power);\n    return fmaf(value, rest, value);\n"
         ),
-        FAST_EXP => format!("    return {EXP2}(x * 1.44269502f);\n"),
-        _ => return,
-    };
-    if [EXP, FAST_EXP].contains(&name) {
-        prelude(p, EXP2);
     }
-    p.prelude(name, || format!("__device__ __forceinline__ float {name}(float x) {{\n{body}}}\n"));
 }
 
 /// The body of a function that is one instruction.

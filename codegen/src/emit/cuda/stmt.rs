@@ -3,7 +3,7 @@
 use crate::artefact::ParamField;
 use crate::emit::EmitError;
 use crate::emit::text::{
-    AtomicCall, AtomicForm, Code, Dialect, Index, Level, Lvalue, Position, Printer, Resources, Side,
+    AtomicCall, AtomicForm, Code, Dialect, Index, Level, Lvalue, Position, Printer, Resources, Side, word_value,
 };
 use crate::ir::{
     AtomicFunction, BinaryOperator, IndexWidth, Literal, MathFunction, Matrix, MatrixOrder, Module, Order, Root,
@@ -143,13 +143,13 @@ impl Dialect for Cuda {
 
     fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Result<Code> {
         let word = Code::atom(format!("params.{}[{part}]", p.param_name(field)));
-        Ok(module::word_value(field, word))
+        Ok(word_value(field, word))
     }
 
     fn param_element(p: &mut P<'_>, field: &ParamField, index: Code) -> Result<Code> {
         expr::array_at(p);
         let array = Code::atom(format!("params.{}", p.param_name(field)));
-        Ok(module::word_value(field, Code::call("array_at", [array, index])))
+        Ok(word_value(field, Code::call("array_at", [array, index])))
     }
 
     fn hides_first_param(module: &Module) -> bool {

@@ -258,7 +258,7 @@ impl Writer<'_> {
             }
             Literal::F16(bits) => {
                 let ty = self.f32_type();
-                Ok(self.constant(ty, half_as_f32(bits).to_bits()))
+                Ok(self.constant(ty, half::f16::from_bits(bits).to_f32().to_bits()))
             }
             Literal::F32(value) => {
                 let ty = self.f32_type();
@@ -279,31 +279,5 @@ impl Writer<'_> {
         }
         let ty = self.vector_of(scalar_type, lanes);
         self.global(Op::ConstantComposite, Some(ty), vec![Operand::IdRef(value); lanes.into()])
-    }
-}
-
-/// The `f32` that equals a half, given by its bits.
-fn half_as_f32(bits: u16) -> f32 {
-    let sign = u32::from(bits & 0x8000) << 16;
-    let magnitude = u32::from(bits & 0x7fff);
-    let widened = match magnitude {
-        0x7c00.. => 0x7f80_0000 | (magnitude & 0x3ff) << 13,
-        0x0400.. => (magnitude << 13) + ((127 - 15) << 23),
-        // Subnormal: a multiple of 2^-24, exact in f32.
-        _ => (magnitude as f32 * f32::from_bits((127 - 24) << 23)).to_bits(),
-    };
-    f32::from_bits(sign | widened)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn halves_widen_exactly() {
-        let cases = [(0u16, 0.0f32), (0x3c00, 1.0), (0xc000, -2.0), (0x7bff, 65504.0), (0x0001, 5.960_464_5e-8)];
-        for (bits, value) in cases {
-            assert_eq!(super::half_as_f32(bits).to_bits(), value.to_bits(), "{bits:#x}");
-        }
-        assert_eq!(super::half_as_f32(0xfc00), f32::NEG_INFINITY);
-        assert!(super::half_as_f32(0x7e00).is_nan());
     }
 }

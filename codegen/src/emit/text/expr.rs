@@ -1,6 +1,6 @@
 //! Expressions.
 
-use crate::artefact::{GridKind, ParamRole, ParamScalar};
+use crate::artefact::{GridKind, ParamField, ParamRole, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::{
     BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Root,
@@ -260,6 +260,11 @@ pub fn word(ty: &Type) -> Type {
         Type::Vector { lanes, scalar: Scalar::Index } => Type::vector(*lanes, Scalar::U32),
         other => other.clone(),
     }
+}
+
+/// What a word of the parameter block stands for: a `bool` is a word there.
+pub fn word_value(field: &ParamField, word: Code) -> Code {
+    if field.ty.scalar == ParamScalar::Bool { infix(BinaryOperator::NotEqual, word, Code::atom("0u")) } else { word }
 }
 
 /// Whether the value is zero bits.

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::emit::EmitError;
-use crate::ir::{ExpressionKind, Function, Handle, Struct, Type};
+use crate::ir::{ExpressionKind, Function, Handle, Struct, Type, leaves};
 
-use super::stmt::leaves;
 use super::usage::called;
 use super::{Dialect, Printer, Writer};
 
@@ -43,7 +42,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         self.read_constants(&mut out, function);
         self.block(&mut scope, &mut out, &function.body)?;
         // The IR returns on every path; the languages do not see that of endless loops.
-        if let (Some(ty), false) = (result, function.body.iter().any(|statement| leaves(&statement.kind))) {
+        if let (Some(ty), false) = (result, leaves(&function.body)) {
             out.line(format!("return {};", D::zero(self, ty)?.text));
         }
         out.close("}");

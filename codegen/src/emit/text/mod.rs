@@ -10,6 +10,7 @@ mod code;
 mod dialect;
 mod expr;
 mod function;
+mod largest;
 mod matrix;
 mod place;
 mod printer;
@@ -21,6 +22,7 @@ mod writer;
 
 pub use code::{Code, Level, infix, prefix};
 pub use dialect::{Dialect, Position, no_matrices};
+pub use expr::word_value;
 pub use place::{AtomicCall, AtomicForm, Index, Lvalue};
 pub use printer::{Printer, Scope};
 pub use tile::Side;

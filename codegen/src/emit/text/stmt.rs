@@ -3,11 +3,12 @@
 use crate::emit::EmitError;
 use crate::ir::{
     Asynchronous, BinaryOperator, Block, Case, Expression, ExpressionKind, Handle, Local, LogicalOperator, Place, Root,
-    Scalar, StatementKind, Type, breaks,
+    Scalar, StatementKind, Type, breaks, leaves,
 };
 use crate::verify::place_type;
 
 use super::code::{infix, logical};
+use super::largest::largest;
 use super::printer::Scope;
 use super::{AtomicCall, Code, Dialect, Level, Position, Printer, Writer};
 
@@ -27,7 +28,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 self.statement(scope, out, &statement.kind)?;
             }
             waited = matches!(statement.kind, StatementKind::Barrier | StatementKind::UniformLoad { .. });
-            if leaves(&statement.kind) {
+            if leaves(std::slice::from_ref(statement)) {
                 break;
             }
         }
@@ -296,7 +297,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     fn case_body(&mut self, scope: &mut Scope<'a>, out: &mut Writer, body: &'a Block) -> Result<()> {
         self.block(scope, out, body)?;
-        if let (Some(line), false) = (D::end_of_case(), body.last().is_some_and(|last| leaves(&last.kind))) {
+        if let (Some(line), false) = (D::end_of_case(), leaves(body)) {
             out.line(line);
         }
         out.close("}");
@@ -345,18 +346,19 @@ impl<'a, D: Dialect> Printer<'a, D> {
         if !stable {
             end_code = self.keep(scope, out, &format!("{name}_end"), ty, end_code)?;
         }
-        let literal_end = match scope.kind(end) {
-            ExpressionKind::Literal(literal) => literal.as_integer(),
-            _ => None,
+        let (lowered, function) = (self.lowered, scope.function);
+        // Whether a step from below the end leads no further than to the largest number of the type.
+        let stays = |step: u64| {
+            let most = ty.scalar().unwrap_or(Scalar::U32).limits()[1];
+            let end = match &function.expressions[end].kind {
+                ExpressionKind::Literal(literal) => literal.as_integer(),
+                _ => largest(lowered, function, end).map(i128::from),
+            };
+            end.is_some_and(|end| end + i128::from(step) - 1 <= most)
         };
-        let scalar = ty.scalar().unwrap_or(Scalar::U32);
-        let update = match (literal_step, literal_end) {
-            (Some(1), _) => format!("{name}++"),
-            // What is not known and has no sign is a count, which lies more than a step below the largest number.
-            (Some(step), None) if !scalar.is_signed() => format!("{name} += {}", self.number(ty, step)?.text),
-            (Some(step), Some(end)) if end + i128::from(step) - 1 <= scalar.limits()[1] => {
-                format!("{name} += {}", self.number(ty, step)?.text)
-            }
+        let update = match literal_step {
+            Some(1) => format!("{name}++"),
+            Some(step) if stays(step) => format!("{name} += {}", self.number(ty, step)?.text),
             _ => {
                 // A step of 0 counts as 1.
                 let mut step = self.expression(scope, step)?;
@@ -484,19 +486,4 @@ impl<'a, D: Dialect> Printer<'a, D> {
         self.declare(scope, out, result, code)?;
         self.barrier(out)
     }
-}
-
-/// Whether nothing after the statement in its block runs.
-pub fn leaves(kind: &StatementKind) -> bool {
-    match kind {
-        StatementKind::If { accept, reject, .. } => block_leaves(accept) && block_leaves(reject),
-        StatementKind::Switch { cases, default, .. } => {
-            cases.iter().all(|case| block_leaves(&case.body)) && block_leaves(default)
-        }
-        kind => kind.is_jump(),
-    }
-}
-
-fn block_leaves(block: &Block) -> bool {
-    block.iter().any(|statement| leaves(&statement.kind))
 }

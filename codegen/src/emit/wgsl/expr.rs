@@ -2,7 +2,7 @@
 
 use crate::artefact::ParamField;
 use crate::emit::EmitError;
-use crate::emit::text::{Code, Printer, Writer, infix, prefix};
+use crate::emit::text::{Code, Printer, Writer, infix, prefix, word_value};
 use crate::ir::{BinaryOperator, Literal, MathFunction, Precision, Scalar, Type, UnaryOperator};
 use crate::target::Feature;
 
@@ -203,7 +203,7 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
             let count = Code::call(name, arguments);
             // WGSL gives the argument's type, the IR always `u32`.
             return if ty.scalar() == Some(Scalar::I32) {
-                construct(p, &with_scalar(ty, Scalar::U32), vec![count])
+                construct(p, &ty.with_scalar(Scalar::U32), vec![count])
             } else {
                 Ok(count)
             };
@@ -232,20 +232,12 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
     Ok(Code::call(name, arguments))
 }
 
-/// The same type with another scalar.
-fn with_scalar(ty: &Type, scalar: Scalar) -> Type {
-    match ty {
-        Type::Vector { lanes, .. } => Type::vector(*lanes, scalar),
-        _ => Type::Scalar(scalar),
-    }
-}
-
 /// Functions that look at a float's bits.
 fn bits(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
     let float = type_name(p, ty)?;
-    let word = type_name(p, &with_scalar(ty, Scalar::U32))?;
+    let word = type_name(p, &ty.with_scalar(Scalar::U32))?;
     let result =
-        type_name(p, &with_scalar(ty, if function == MathFunction::Signum { Scalar::F32 } else { Scalar::Bool }))?;
+        type_name(p, &ty.with_scalar(if function == MathFunction::Signum { Scalar::F32 } else { Scalar::Bool }))?;
     let tag = p.type_tag(ty)?;
     let wanted = if tag == "f32" { function.name().to_owned() } else { format!("{}_{tag}", function.name()) };
     let helper = p.helper(&format!("{} {tag}", function.name()), &wanted, |_, name| {
@@ -288,7 +280,7 @@ fn double_class(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec
 /// Halves of a vector, packed or unpacked lane by lane: the builtin functions take two at most.
 fn halves(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
     let unpacks = function == MathFunction::UnpackHalf;
-    let result = with_scalar(ty, if unpacks { Scalar::F32 } else { Scalar::U32 });
+    let result = ty.with_scalar(if unpacks { Scalar::F32 } else { Scalar::U32 });
     let (from, to, tag) = (type_name(p, ty)?, type_name(p, &result)?, p.type_tag(ty)?);
     let lanes = usize::from(ty.lanes().unwrap_or(1));
     let wanted = format!("{}_{tag}", function.name().replace(' ', "_"));
@@ -388,15 +380,6 @@ pub fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Code {
     let lane = LANES[(part % per) as usize];
     let word = Code::atom(array_word(p, field, &(part / per).to_string())).member(lane);
     word_value(field, word)
-}
-
-/// A bool parameter is a word.
-fn word_value(field: &ParamField, word: Code) -> Code {
-    if field.ty.scalar == crate::artefact::ParamScalar::Bool {
-        infix(BinaryOperator::NotEqual, word, Code::atom("0u"))
-    } else {
-        word
-    }
 }
 
 /// A part of an array parameter at an index that may be out of range.

@@ -166,7 +166,7 @@ pub fn literal(p: &mut Printer<'_, Wgsl>, literal: Literal, opaque: bool) -> Res
             return Err(p.error(format!("a constant of type {} is left", literal.scalar().rust_name())));
         }
         Literal::F16(bits) => {
-            let value = half_value(bits);
+            let value = half::f16::from_bits(bits).to_f32();
             if value.is_finite() {
                 number(format!("{value:?}h"))
             } else {
@@ -216,19 +216,6 @@ fn bits_literal(p: &mut Printer<'_, Wgsl>, bits: u32) -> Result<Code> {
             .to_owned()
     });
     Ok(Code::atom(format!("float_from_bits({bits:#x}u)")))
-}
-
-/// The value of a half.
-pub fn half_value(bits: u16) -> f32 {
-    let sign = u32::from(bits >> 15) << 31;
-    let (exponent, mantissa) = (u32::from(bits >> 10) & 31, u32::from(bits) & 1023);
-    let magnitude = match (exponent, mantissa) {
-        (0, _) => (mantissa as f32 * (-24f32).exp2()).to_bits(),
-        (31, 0) => f32::INFINITY.to_bits(),
-        (31, _) => f32::NAN.to_bits(),
-        _ => ((exponent + 127 - 15) << 23) | (mantissa << 13),
-    };
-    f32::from_bits(sign | magnitude)
 }
 
 /// Size and alignment that WGSL gives a type in a buffer.

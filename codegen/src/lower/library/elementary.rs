@@ -55,13 +55,15 @@ pub const SOURCES: &[(&str, &str)] = &[
     ),
     (
         "rem",
-        // The quotient may have been rounded to the other side of an integer.
+        // The quotient may have been rounded to the other side of an integer. One that is too large to be an integer of its type, or a number, leaves anything:
+        // that becomes 0, but for a NaN.
         "fn rem(x: f32, y: f32) -> f32 {
             let size = abs(x);
             let by = abs(y);
             let rest = mul_add(-trunc(size / by), by, size);
             let rest = select(rest < 0.0, rest + by, rest);
             let rest = select(rest >= by, rest - by, rest);
+            let rest = select((rest < 0.0) | (rest >= by), 0.0, rest);
             select(size < by, x, with_sign(rest, x))
         }",
     ),
@@ -82,6 +84,8 @@ pub const SOURCES: &[(&str, &str)] = &[
             let rest = select(abs(rest) < by, rest, rest - step);
             let beyond = ((rest < 0.0) & (x > 0.0)) | ((rest > 0.0) & (x < 0.0));
             let rest = select(beyond, rest + step, rest);
+            let beyond = (abs(rest) >= by) | ((rest < 0.0) & (x > 0.0)) | ((rest > 0.0) & (x < 0.0));
+            let rest = select(beyond, 0.0, rest);
             let signed = select(rest == 0.0, x * 0.0, rest);
             select(is_infinite(y) & !is_infinite(x), x, signed)
         }",

@@ -122,7 +122,7 @@ functions! {
         integers(_bits): if b == 0 { 0 } else { a / b },
     }
 
-    /// The remainder of `a / b` with the sign of a; of integers 0 where b is 0.
+    /// The remainder of `a / b` with the sign of a; of integers 0 where b is 0, and of floats on GPUs any such number below b in size where the quotient is above 2^22.
     rem(a, b: Numbers) {
         body: a % b,
         reference: a % b,

@@ -1,0 +1,8 @@
+use trefoil_dsl::prelude::*;
+
+#[device(operators(Mul<'½'>))]
+struct Halved {
+    x: f32,
+}
+
+fn main() {}
