@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use common::ops::{Thrice, Twice};
 use common::{Values, check, compare, computes, devices, tolerance};
 use trefoil_dsl::device::{Device, DeviceKind};
+use trefoil_graph::compile::fuse::MOST_MAPS;
 use trefoil_graph::ops::map::{Elementwise, Function};
 use trefoil_graph::ops::view::StopGradient;
 use trefoil_graph::{Dim, Eager, ElementType, Error, Executable, Extents, Graph, HostTensor, Model, Op, Options};
@@ -407,4 +408,25 @@ fn maps_of_one_name_and_of_other_types_have_kernels_of_their_own() {
         assert_eq!(twice.read::<f32>().unwrap(), [2.0, -4.0, 1.0]);
         assert_eq!(thrice.read::<f32>().unwrap(), [3.0, -6.0, 1.5]);
     }
+}
+
+/// A chain of maps was one kernel however long it was, and the time to fuse it grew with the square of its length.
+#[test]
+fn chains_of_thousands_of_maps_are_cut() {
+    const LENGTH: usize = 3000;
+    let mut graph = Graph::new();
+    let mut y = graph.input("x", ElementType::F32, shape(&[33])).unwrap();
+    // Whole numbers, so that results are exact, and differences, so that the order counts.
+    let constants: Vec<_> = (0..7).map(|number| graph.scalar(f64::from(number), ElementType::F32).unwrap()).collect();
+    for index in 0..LENGTH {
+        y = graph.sub(constants[index % 7], y).unwrap();
+    }
+    graph.output("y", y).unwrap();
+    let cpu = devices().into_iter().find(|device| device.kind() == DeviceKind::Cpu).unwrap();
+    let executable = Executable::compile(&graph, &Model::new(), &cpu, &Options::default()).unwrap();
+    assert_eq!(executable.explain().steps.len(), LENGTH.div_ceil(MOST_MAPS));
+    let x: Vec<f32> = (0..33u8).map(f32::from).collect();
+    let outputs = executable.run(&[("x", (&x).into())], &Extents::new()).unwrap();
+    let expected: Vec<f32> = x.iter().map(|x| (0..LENGTH).fold(*x, |y, index| (index % 7) as f32 - y)).collect();
+    assert_eq!(outputs.get::<f32>("y").unwrap(), expected);
 }

@@ -1,6 +1,6 @@
 //! Attention: softmax(q kᵀ · scale, capped, biased, of the keys that a query sees) v, head by head.
 //!
-//! A thread takes some queries of a head. It rearranges the head's keys and values into panels, and then computes whole rows of scores, as many as a tile has rows:
+//! A thread takes some queries that share a head of keys, maybe of several heads. It rearranges the head's keys and values into panels, and then computes whole rows of scores, as many as a tile has rows:
 //! scores never leave the thread's cache.
 
 use rayon::prelude::*;
@@ -11,8 +11,10 @@ use crate::tile::{add_products, pack, steps, write};
 
 /// Blocks for each thread, so that threads that are done early take more.
 const BLOCKS_PER_THREAD: usize = 4;
-/// The fewest queries of a block, unless there are fewer: each block rearranges the head's keys and values.
+/// The fewest queries of a block, unless the head has fewer: each block rearranges the head's keys and values.
 const QUERIES: usize = 64;
+/// The fewest queries of a block that are of several heads, unless fewer share the head of keys: as many as any tile has rows, which costs the same whether it is full or not.
+const TILE: usize = 8;
 
 /// Queries, keys or values: the elements of a head lie together.
 #[derive(Clone, Copy, Debug)]
@@ -120,35 +122,52 @@ pub fn attention(attention: &Attention<'_>, out: &mut [f32]) -> Result<(), Strin
     if key_heads == 0 || !heads.is_multiple_of(key_heads) {
         return Err(format!("{heads} heads of queries and {key_heads} heads of keys"));
     }
-    let wanted = (rayon::current_num_threads() * BLOCKS_PER_THREAD).div_ceil(batch * heads);
-    let rows = queries.div_ceil(wanted).max(QUERIES);
-    let per_head = queries.div_ceil(rows);
-    let mut blocks: Vec<_> = (0..batch * heads * per_head)
+    let sharing = attention.sharing();
+    let wanted = (rayon::current_num_threads() * BLOCKS_PER_THREAD).div_ceil(batch * key_heads);
+    let rows = (sharing * queries).div_ceil(wanted).max(QUERIES.min(queries)).max(TILE);
+    let per_head = (sharing * queries).div_ceil(rows);
+    let mut blocks: Vec<_> = (0..batch * key_heads * per_head)
         .map(|block| Block {
             attention,
-            batch: block / per_head / heads,
-            head: block / per_head % heads,
+            batch: block / per_head / key_heads,
+            key_head: block / per_head % key_heads,
             first: block % per_head * rows,
-            out: Vec::with_capacity(rows.min(queries)),
+            out: Vec::with_capacity(rows.min(sharing * queries)),
         })
         .collect();
-    for (index, row) in out.chunks_mut(value_elements).enumerate() {
+    for (index, out) in out.chunks_mut(value_elements).enumerate() {
         let (outer, inner) =
             if attention.heads_inside { (index / heads, index % heads) } else { (index / queries, index % queries) };
-        let (batch_and_head, query) =
-            if attention.heads_inside { (outer / queries * heads + inner, outer % queries) } else { (outer, inner) };
-        blocks[batch_and_head * per_head + query / rows].out.push(row);
+        let (batch, head, query) = if attention.heads_inside {
+            (outer / queries, inner, outer % queries)
+        } else {
+            (outer / heads, outer % heads, inner)
+        };
+        let row = attention.row(head % sharing, query);
+        blocks[(batch * key_heads + head / sharing) * per_head + row / rows].out.push(out);
     }
     blocks.into_par_iter().with_max_len(1).for_each(isa::run);
     Ok(())
 }
 
-/// Some queries of a head.
+impl Attention<'_> {
+    /// How many heads of queries share one of keys.
+    fn sharing(&self) -> usize {
+        self.heads / self.key_heads
+    }
+
+    /// The row of a query among all that share a head of keys, of which its head is that one: rows lie in the result in their order.
+    fn row(&self, head: usize, query: usize) -> usize {
+        if self.heads_inside { query * self.sharing() + head } else { head * self.queries + query }
+    }
+}
+
+/// Some queries that share a head of keys.
 struct Block<'t, 'a> {
     attention: &'t Attention<'a>,
     batch: usize,
-    head: usize,
-    /// The first query.
+    key_head: usize,
+    /// The first query's row ([`Attention::row`]).
     first: usize,
     /// The result of each.
     out: Vec<&'t mut [f32]>,
@@ -178,7 +197,7 @@ impl Work for Block<'_, '_> {
 
     #[inline(always)]
     fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(mut self) {
-        let Attention { heads, key_heads, elements, value_elements, q, k, v, .. } = *self.attention;
+        let Attention { elements, value_elements, q, k, v, .. } = *self.attention;
         // What lies behind them may be anything.
         let keys = self.count();
         if keys == 0 {
@@ -186,8 +205,8 @@ impl Work for Block<'_, '_> {
             return;
         }
         let width = VECTORS * LANES;
-        let key_head = self.head / (heads / key_heads);
-        let of_head = |from: Heads<'_>, head: usize| self.batch * from.strides[0] + head * from.strides[1];
+        let (batch, key_head) = (self.batch, self.key_head);
+        let of_head = |from: Heads<'_>, head: usize| batch * from.strides[0] + head * from.strides[1];
         let key_panels = panels::<VECTORS, LANES>(&k.values[of_head(k, key_head)..], [1, k.strides[2]], elements, keys);
         let value_panels =
             panels::<VECTORS, LANES>(&v.values[of_head(v, key_head)..], [v.strides[2], 1], keys, value_elements);
@@ -198,8 +217,10 @@ impl Work for Block<'_, '_> {
             let first = self.first + group * ROWS;
             let count = ROWS.min(self.out.len() - group * ROWS);
             // Rows that there are not are the last one again.
-            let query = |i: usize| &q.values[of_head(q, self.head) + (first + i.min(count - 1)) * q.strides[2]..];
-            let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &query(i)[..elements]);
+            let rows: [&[f32]; ROWS] = std::array::from_fn(|i| {
+                let [head, query] = self.place(first + i.min(count - 1));
+                &q.values[of_head(q, head) + query * q.strides[2]..][..elements]
+            });
             if elements == 0 {
                 scores.fill(0.0);
             }
@@ -212,7 +233,7 @@ impl Work for Block<'_, '_> {
             }
             let mut factors = [0.0; ROWS];
             for (i, row) in scores.chunks_exact_mut(row_length).take(count).enumerate() {
-                let total = self.weights::<FMA, LANES>(first + i, &mut row[..keys]);
+                let total = self.weights::<FMA, LANES>(self.place(first + i), &mut row[..keys]);
                 factors[i] = if total > 0.0 || total.is_nan() { 1.0 / total } else { 0.0 };
             }
             let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &scores[i * row_length..][..keys]);
@@ -236,6 +257,14 @@ impl Block<'_, '_> {
         lengths.map_or(keys, |lengths| keys.min(lengths[self.batch] as usize))
     }
 
+    /// The head and the query of a row.
+    fn place(&self, row: usize) -> [usize; 2] {
+        let (sharing, queries) = (self.attention.sharing(), self.attention.queries);
+        let (head, query) =
+            if self.attention.heads_inside { (row % sharing, row / sharing) } else { (row / queries, row % queries) };
+        [self.key_head * sharing + head, query]
+    }
+
     /// The first key that a query sees, and the one after the last.
     fn seen(&self, query: usize) -> [usize; 2] {
         let Attention { queries, first, window: [before, behind], .. } = *self.attention;
@@ -247,7 +276,7 @@ impl Block<'_, '_> {
 
     /// Makes weights of a query's products with the keys, and gives their sum. If the query sees no key, all are 0.
     #[inline(always)]
-    fn weights<const FMA: bool, const LANES: usize>(&self, query: usize, row: &mut [f32]) -> f32 {
+    fn weights<const FMA: bool, const LANES: usize>(&self, [head, query]: [usize; 2], row: &mut [f32]) -> f32 {
         let Attention { scale, cap, bias, sinks, .. } = *self.attention;
         let [from, end] = self.seen(query);
         row[..from].fill(0.0);
@@ -258,7 +287,7 @@ impl Block<'_, '_> {
             None => row.iter_mut().for_each(|score| *score *= scale),
         }
         if let Some(Bias { values, strides: [of_batch, of_head, of_query, of_key] }) = bias {
-            let first = self.batch * of_batch + self.head * of_head + query * of_query + from * of_key;
+            let first = self.batch * of_batch + head * of_head + query * of_query + from * of_key;
             if of_key == 1 {
                 let added = &values[first..][..row.len()];
                 row.iter_mut().zip(added).for_each(|(score, added)| *score = biased(*score, *added));
@@ -272,7 +301,7 @@ impl Block<'_, '_> {
             row.fill(0.0);
             return 0.0;
         }
-        let sink = sinks.map_or(f32::NEG_INFINITY, |sinks| sinks[self.head]);
+        let sink = sinks.map_or(f32::NEG_INFINITY, |sinks| sinks[head]);
         let most = most.max(sink);
         exponentials::<FMA, LANES>(row, most) + (sink - most).exp()
     }
@@ -288,6 +317,59 @@ fn biased(score: f32, bias: f32) -> f32 {
 mod tests {
     use super::*;
     use crate::isa::tests::at_every_level;
+
+    /// Each query finds the one key that is its own, among those of the head that its head shares with others.
+    #[test]
+    fn heads_that_share_keys_see_those_of_theirs() {
+        const KEYS: usize = 11;
+        const SIZE: usize = 3;
+        let (batch, heads) = (2, 6);
+        // Every key is a direction of its own. Products of others are so small beside that with the own one that their weights are nothing, so that results are exact.
+        let direction = |position: usize, length: f32| (0..KEYS).map(move |i| if i == position { length } else { 0.0 });
+        for (key_heads, queries) in [(6, 5), (3, 1), (2, 1), (2, 40), (1, 70), (3, 300)] {
+            let own = |row: usize| row * 7 % KEYS;
+            let q: Vec<f32> = (0..batch * heads * queries).flat_map(|row| direction(own(row), 1000.0)).collect();
+            let k: Vec<f32> = (0..batch * key_heads * KEYS).flat_map(|row| direction(row % KEYS, 1.0)).collect();
+            let v: Vec<f32> = (0..batch * key_heads * KEYS * SIZE).map(|i| i as f32 + 1.0).collect();
+            for heads_inside in [false, true] {
+                let operands = Attention {
+                    batch,
+                    heads,
+                    key_heads,
+                    queries,
+                    keys: KEYS,
+                    elements: KEYS,
+                    value_elements: SIZE,
+                    q: Heads { values: &q, strides: [heads * queries * KEYS, queries * KEYS, KEYS] },
+                    k: Heads { values: &k, strides: [key_heads * KEYS * KEYS, KEYS * KEYS, KEYS] },
+                    v: Heads { values: &v, strides: [key_heads * KEYS * SIZE, KEYS * SIZE, SIZE] },
+                    bias: None,
+                    lengths: None,
+                    sinks: None,
+                    scale: 1.0,
+                    cap: None,
+                    first: None,
+                    window: [i64::from(i32::MAX); 2],
+                    heads_inside,
+                };
+                let mut expected = vec![0.0; batch * heads * queries * SIZE];
+                for row in 0..batch * heads * queries {
+                    let (batch, head, query) = (row / queries / heads, row / queries % heads, row % queries);
+                    let key = (batch * key_heads + head / (heads / key_heads)) * KEYS + own(row);
+                    let place = if heads_inside { (batch * queries + query) * heads + head } else { row };
+                    expected[place * SIZE..][..SIZE].copy_from_slice(&v[key * SIZE..][..SIZE]);
+                }
+                for threads in [1, 3, 16] {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    at_every_level(|| {
+                        let mut out = vec![f32::NAN; expected.len()];
+                        pool.install(|| attention(&operands, &mut out)).unwrap();
+                        assert!(out == expected, "{key_heads} {queries} {heads_inside} {threads}");
+                    });
+                }
+            }
+        }
+    }
 
     #[test]
     fn means_of_many_values_are_accurate() {

@@ -27,27 +27,60 @@ pub fn softmax(x: &[f32], rows: usize, columns: usize, logarithm: bool, out: &mu
     let block = block.ok_or_else(|| format!("{} elements are no blocks of {rows} by {columns}", out.len()))?;
     let x = x.get(..out.len()).ok_or_else(|| format!("`x`: {} elements given, {} expected", x.len(), out.len()))?;
     let blocks = out.par_chunks_mut(block).zip(x.par_chunks(block)).with_min_len((BLOCK / block).max(1));
-    blocks.for_each(|(out, x)| of_block(x, rows, columns, logarithm, out));
+    blocks.for_each_init(Scratch::default, |scratch, (out, x)| of_block(x, rows, columns, logarithm, out, scratch));
     Ok(())
 }
 
-fn of_block(x: &[f32], rows: usize, columns: usize, logarithm: bool, out: &mut [f32]) {
+/// Numbers of each column, which a thread keeps from one block to the next.
+#[derive(Default)]
+struct Scratch {
+    /// The largest element: of each band, and of all.
+    largest: Vec<f32>,
+    most: Vec<f32>,
+    /// Sums of powers: of the rows of a run, of each band, and of all.
+    of_run: Vec<f32>,
+    sums: Vec<f64>,
+    sum: Vec<f64>,
+    /// What powers are multiplied by, or what is taken off distances for their logarithms.
+    ends: Vec<f32>,
+}
+
+/// Makes it so many equal numbers.
+fn fill<T: Copy>(values: &mut Vec<T>, count: usize, value: T) {
+    values.clear();
+    values.resize(count, value);
+}
+
+fn of_block(x: &[f32], rows: usize, columns: usize, logarithm: bool, out: &mut [f32], scratch: &mut Scratch) {
     let band = rows.div_ceil(BANDS).max(BLOCK / columns).max(1) * columns;
-    let largest: Vec<Vec<f32>> = x.par_chunks(band).map(|x| isa::run(Largest { x, columns })).collect();
-    let mut most = vec![f32::NEG_INFINITY; columns];
-    largest.iter().for_each(|band| larger(&mut most, band));
-    let powers = |(out, x)| isa::run(Powers { x, most: &most, out });
-    let sums: Vec<Vec<f64>> = out.par_chunks_mut(band).zip(x.par_chunks(band)).map(powers).collect();
-    let mut sum = vec![0.0; columns];
-    sums.iter().for_each(|band| sum.iter_mut().zip(band).for_each(|(sum, of_band)| *sum += of_band));
+    let bands = x.len().div_ceil(band);
+    let Scratch { largest, most, of_run, sums, sum, ends } = scratch;
+    fill(largest, bands * columns, f32::NEG_INFINITY);
+    let of_bands = largest.par_chunks_mut(columns).zip(x.par_chunks(band));
+    of_bands.for_each(|(most, x)| isa::run(Largest { x, most }));
+    fill(most, columns, f32::NEG_INFINITY);
+    largest.chunks_exact(columns).for_each(|band| larger(most, band));
+    let most = most.as_slice();
+    of_run.resize(bands * columns, 0.0);
+    fill(sums, bands * columns, 0.0);
+    let of_bands = sums.par_chunks_mut(columns).zip(of_run.par_chunks_mut(columns));
+    let of_bands = of_bands.zip(out.par_chunks_mut(band)).zip(x.par_chunks(band));
+    of_bands.for_each(|(((sums, of_run), out), x)| isa::run(Powers { x, most, of_run, sums, out }));
+    fill(sum, columns, 0.0);
+    for of_band in sums.chunks_exact(columns) {
+        sum.iter_mut().zip(of_band).for_each(|(sum, of_band)| *sum += of_band);
+    }
+    ends.clear();
     if logarithm {
-        let shifts: Vec<f32> = sum.iter().map(|sum| sum.ln() as f32).collect();
+        ends.extend(sum.iter().map(|sum| sum.ln() as f32));
+        let shifts = ends.as_slice();
         out.par_chunks_mut(band).zip(x.par_chunks(band)).for_each(|(out, x)| {
-            isa::run(Shifted { x, most: &most, shifts: &shifts, out });
+            isa::run(Shifted { x, most, shifts, out });
         });
     } else {
-        let factors: Vec<f32> = sum.iter().map(|sum| (1.0 / sum) as f32).collect();
-        out.par_chunks_mut(band).for_each(|out| isa::run(Scaled { factors: &factors, out }));
+        ends.extend(sum.iter().map(|sum| (1.0 / sum) as f32));
+        let factors = ends.as_slice();
+        out.par_chunks_mut(band).for_each(|out| isa::run(Scaled { factors, out }));
     }
 }
 
@@ -57,39 +90,39 @@ fn larger(most: &mut [f32], values: &[f32]) {
     most.iter_mut().zip(values).for_each(|(most, value)| *most = if *value > *most { *value } else { *most });
 }
 
-/// The largest element of each column of a band.
+/// The largest element of each column of a band, or what was there if it is larger.
 struct Largest<'a> {
     x: &'a [f32],
-    columns: usize,
+    most: &'a mut [f32],
 }
 
 impl Work for Largest<'_> {
-    type Output = Vec<f32>;
+    type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) -> Vec<f32> {
-        let mut most = vec![f32::NEG_INFINITY; self.columns];
-        self.x.chunks_exact(self.columns).for_each(|row| larger(&mut most, row));
-        most
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
+        let Self { x, most } = self;
+        x.chunks_exact(most.len()).for_each(|row| larger(most, row));
     }
 }
 
-/// e to the power of each element's distance from the largest of its column, and the sums of these.
+/// e to the power of each element's distance from the largest of its column, and the sums of these, added to what was there.
 struct Powers<'a> {
     x: &'a [f32],
     most: &'a [f32],
+    /// Whatever it was.
+    of_run: &'a mut [f32],
+    sums: &'a mut [f64],
     out: &'a mut [f32],
 }
 
 impl Work for Powers<'_> {
-    type Output = Vec<f64>;
+    type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) -> Vec<f64> {
-        let Self { x, most, out } = self;
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
+        let Self { x, most, of_run, sums, out } = self;
         let columns = most.len();
-        let mut sums = vec![0.0_f64; columns];
-        let mut of_run = vec![0.0_f32; columns];
         let run = (RUN / columns).clamp(1, RUN_ROWS) * columns;
         for (out, x) in out.chunks_mut(run).zip(x.chunks(run)) {
             for (out, x) in out.chunks_exact_mut(columns).zip(x.chunks_exact(columns)) {
@@ -101,9 +134,8 @@ impl Work for Powers<'_> {
             for out in out.chunks_exact(columns) {
                 of_run.iter_mut().zip(out).for_each(|(sum, power)| *sum += power);
             }
-            sums.iter_mut().zip(&of_run).for_each(|(sum, of_run)| *sum += f64::from(*of_run));
+            sums.iter_mut().zip(&*of_run).for_each(|(sum, of_run)| *sum += f64::from(*of_run));
         }
-        sums
     }
 }
 

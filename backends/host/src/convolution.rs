@@ -3,7 +3,11 @@
 //! What is laid out is `[channels of a group, elements of the kernel, positions]`; where the kernel has one element that meets every position, x itself is that already. So a convolution costs, beside the product, one write and
 //! one read of its x times the elements of the kernel. Positions have sums of their own, so that results are the same however many are laid out at once.
 
+use std::mem;
+use std::sync::Mutex;
+
 use rayon::prelude::*;
+use trefoil_dsl::support::state::lock;
 use trefoil_kernels::activation::Activation;
 
 use crate::isa::{self, Work};
@@ -174,6 +178,37 @@ impl Convolution<'_> {
     }
 }
 
+/// Memory in which something is laid out, which the next convolution takes again: new memory costs as much as what is written to it.
+struct Scratch {
+    memory: Vec<f32>,
+    count: usize,
+}
+
+/// What no convolution uses at present, of at most as many elements as are laid out at once.
+static KEPT: Mutex<Vec<f32>> = Mutex::new(Vec::new());
+
+impl Scratch {
+    /// Memory for so many elements, whatever they are.
+    fn of(count: usize) -> Self {
+        let kept = if count == 0 { Vec::new() } else { mem::take(&mut *lock(&KEPT)) };
+        let memory = if kept.len() < count { vec![0.0; count] } else { kept };
+        Self { memory, count }
+    }
+
+    fn values(&mut self) -> &mut [f32] {
+        &mut self.memory[..self.count]
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let mut kept = lock(&KEPT);
+        if (kept.len() + 1..=LAID_OUT).contains(&self.memory.len()) {
+            mem::swap(&mut *kept, &mut self.memory);
+        }
+    }
+}
+
 /// How many positions are laid out at once where each has `depth` elements, if some `most` fit.
 fn at_once(positions: usize, depth: usize, most: usize) -> usize {
     let fitting = most / depth.max(1);
@@ -210,41 +245,43 @@ fn convolve_within(convolution: &Convolution<'_>, most: usize, out: &mut [f32]) 
     let depth = channels * elements;
     let is_laid_out = convolution.is_laid_out();
     let at_once = if is_laid_out { positions } else { at_once(positions, depth, most) };
-    let mut laid_out = vec![0.0_f32; if is_laid_out { 0 } else { depth * at_once }];
-    for (part, out) in out.chunks_mut(outputs * positions).enumerate() {
-        let (image, group) = (part / groups, part % groups);
-        let first = image * image_stride + group * channels * channel_stride;
+    let mut scratch = Scratch::of(if is_laid_out { 0 } else { depth * at_once });
+    let laid_out = scratch.values();
+    let mut turned: Vec<f32> = Vec::new();
+    for group in 0..groups {
         let weight = &weight[group * outputs * depth..][..outputs * depth];
-        let turned: Vec<f32> = if transposed {
+        if transposed {
             // A row of outputs has its weights in rows of elements, channel by channel.
-            (0..outputs)
-                .flat_map(|output| (0..depth).map(move |row| (output, row)))
-                .map(|(output, row)| weight[(row / elements * outputs + output) * elements + row % elements])
-                .collect()
-        } else {
-            Vec::new()
-        };
-        let a = Matrices { values: if transposed { turned.as_slice() } else { weight }, strides: [0, depth, 1] };
-        for start in (0..positions).step_by(at_once) {
-            let count = at_once.min(positions - start);
-            let b = if is_laid_out {
-                Matrices { values: x.get(first..).unwrap_or_default(), strides: [0, channel_stride, 1] }
-            } else {
-                laid_out.par_chunks_mut(at_once).enumerate().for_each(|(row, to)| {
-                    let first = first + row / elements * channel_stride;
-                    convolution.lay_out(first, row % elements, start, &mut to[..count]);
-                });
-                // The same strides for the last positions too: a product of one row goes by them.
-                Matrices { values: laid_out.as_slice(), strides: [0, at_once, 1] }
-            };
-            let (m, n, k) = (outputs, count, depth);
-            let product = Product { batch: 1, m, n, k, a, b, bias: None, activation: in_product };
-            multiply_into(&product, out.chunks_mut(positions).map(|row| &mut row[start..][..count]))?;
+            let places = (0..outputs).flat_map(|output| (0..depth).map(move |row| (output, row)));
+            turned.clear();
+            let place = |(output, row): (usize, usize)| (row / elements * outputs + output) * elements + row % elements;
+            turned.extend(places.map(|of_turned| weight[place(of_turned)]));
         }
-        if let Some(bias) = bias {
-            let bias = &bias[group * outputs..][..outputs];
-            let rows = out.par_chunks_mut(positions).zip(bias);
-            rows.for_each(|(row, bias)| isa::run(Finish { row, bias: *bias, activation }));
+        let a = Matrices { values: if transposed { turned.as_slice() } else { weight }, strides: [0, depth, 1] };
+        for image in 0..images {
+            let out = &mut out[(image * groups + group) * outputs * positions..][..outputs * positions];
+            let first = image * image_stride + group * channels * channel_stride;
+            for start in (0..positions).step_by(at_once) {
+                let count = at_once.min(positions - start);
+                let b = if is_laid_out {
+                    Matrices { values: x.get(first..).unwrap_or_default(), strides: [0, channel_stride, 1] }
+                } else {
+                    laid_out.par_chunks_mut(at_once).enumerate().for_each(|(row, to)| {
+                        let first = first + row / elements * channel_stride;
+                        convolution.lay_out(first, row % elements, start, &mut to[..count]);
+                    });
+                    // The same strides for the last positions too: a product of one row goes by them.
+                    Matrices { values: &*laid_out, strides: [0, at_once, 1] }
+                };
+                let (m, n, k) = (outputs, count, depth);
+                let product = Product { batch: 1, m, n, k, a, b, bias: None, activation: in_product };
+                multiply_into(&product, out.chunks_mut(positions).map(|row| &mut row[start..][..count]))?;
+            }
+            if let Some(bias) = bias {
+                let bias = &bias[group * outputs..][..outputs];
+                let rows = out.par_chunks_mut(positions).zip(bias);
+                rows.for_each(|(row, bias)| isa::run(Finish { row, bias: *bias, activation }));
+            }
         }
     }
     Ok(())
@@ -294,6 +331,8 @@ mod tests {
                     out
                 };
                 let whole = by(usize::MAX, 1);
+                // What another convolution left is not looked at.
+                Scratch::of(27 * 169).values().fill(f32::NAN);
                 for most in [1, 27 * 50, 27 * 97, 27 * 100] {
                     assert!(by(most, 1) == whole && by(most, 2) == whole, "{transposed} {outputs} {stride}, {most}");
                 }

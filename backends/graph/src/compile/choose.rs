@@ -9,7 +9,7 @@ use trefoil_dsl::device::{DeviceKind, Properties};
 
 use super::fuse::forbidden_names;
 use super::over::{Readers, ReadersAt, kept, taken_over};
-use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, PullWork, Value, Work};
+use super::program::{Chosen, Copies, KernelsWork, Located, Meaning, Origin, Program, PullWork, Value, Work};
 use super::{Options, checked};
 use crate::dim::Dim;
 use crate::error::{Error, Result, names};
@@ -51,12 +51,17 @@ pub fn choose(graph: &Graph, program: &mut Program, device: &Properties, options
     let mut decisions = Vec::new();
     let works = std::mem::take(&mut program.works);
     let readers = Readers::new(&works);
+    let mut copies = Copies::default();
     for (index, work) in works.into_iter().enumerate() {
         let readers = readers.at(index);
+        let so_far = (&mut *program, &mut copies);
         match work {
-            Work::Kernels(kernels) => decisions.push(decide(graph, program, kernels, readers, device, options)?),
-            Work::Pull(pull) => decisions.extend(decide_pull(graph, program, pull, readers, device, options)?),
-            Work::Map(_) | Work::Fill(_) | Work::Update(_) => program.works.push(work),
+            Work::Kernels(kernels) => decisions.push(decide(graph, so_far, kernels, readers, device, options)?),
+            Work::Pull(pull) => decisions.extend(decide_pull(graph, so_far, pull, readers, device, options)?),
+            Work::Map(_) | Work::Fill(_) | Work::Update(_) => {
+                copies.note(program, &work);
+                program.works.push(work);
+            }
         }
     }
     checked("choose", || program.check())?;
@@ -107,7 +112,7 @@ struct Copied {
 /// Decides for an op that kernels alone compute.
 fn decide(
     graph: &Graph,
-    program: &mut Program,
+    (program, copies): (&mut Program, &mut Copies),
     work: KernelsWork,
     readers: ReadersAt<'_>,
     device: &Properties,
@@ -118,9 +123,10 @@ fn decide(
     let OpKind::Kernels(candidates) = op.kind() else {
         return Err(Error::Stage { stage: "choose", defect: format!("`{}` has no candidates", node.name) });
     };
-    let (best, others) = compare(graph, program, work.node, (&work.inputs, readers), &candidates, device, options);
+    let (so_far, inputs) = ((&*program, &*copies), (work.inputs.as_slice(), readers));
+    let (best, others) = compare(graph, so_far, work.node, inputs, &candidates, device, options);
     match best {
-        Some(best) => Ok(accept(graph, program, work, readers, best, others)),
+        Some(best) => Ok(accept(graph, (program, copies), work, readers, best, others)),
         None => Err(nobody(&node.name, &others)),
     }
 }
@@ -128,7 +134,7 @@ fn decide(
 /// Decides for a pull, whose expression is evaluated where no candidate does it in less time.
 fn decide_pull(
     graph: &Graph,
-    program: &mut Program,
+    (program, copies): (&mut Program, &mut Copies),
     work: PullWork,
     readers: ReadersAt<'_>,
     device: &Properties,
@@ -143,8 +149,8 @@ fn decide_pull(
         program.works.push(Work::Pull(work));
         return Ok(None);
     }
-    let inputs = (work.inputs.as_slice(), readers);
-    let (best, mut others) = compare(graph, program, work.node, inputs, &pull.candidates, device, options);
+    let (so_far, inputs) = ((&*program, &*copies), (work.inputs.as_slice(), readers));
+    let (best, mut others) = compare(graph, so_far, work.node, inputs, &pull.candidates, device, options);
     let types: Vec<_> = work.inputs.iter().map(|input| input.ty.clone()).collect();
     let cost = kernel_time(device, LAUNCH + upper(&op.flops(&types, &node.outputs)) / FLOPS_OF_PULLS);
     // Whoever forces another way wants that one, whatever it costs.
@@ -163,7 +169,7 @@ fn decide_pull(
             others.push((ELEMENT_BY_ELEMENT.to_owned(), why));
             let PullWork { node, op, inputs, output } = work;
             let kernels = KernelsWork { node, op, inputs, outputs: vec![output], chosen: None };
-            Ok(Some(accept(graph, program, kernels, readers, best, others)))
+            Ok(Some(accept(graph, (program, copies), kernels, readers, best, others)))
         }
         None if is_forbidden || is_other_forced => Err(nobody(&node.name, &others)),
         best => {
@@ -193,7 +199,7 @@ fn nobody(node: &str, others: &[(String, String)]) -> Error {
 /// The cheapest candidate of a node that may do it, and why not the others.
 fn compare<'a>(
     graph: &Graph,
-    program: &Program,
+    (program, copies): (&Program, &Copies),
     node: u32,
     (inputs, readers): (&[Located], ReadersAt<'_>),
     candidates: &'a [Box<dyn Candidate + 'a>],
@@ -216,7 +222,7 @@ fn compare<'a>(
             continue;
         }
         let is_there = |input: usize, fastest, is_over| {
-            known_copy(graph, program, (inputs, readers), &Copied { input, fastest }, is_over).is_some()
+            known_copy(graph, (program, copies), (inputs, readers), &Copied { input, fastest }, is_over).is_some()
         };
         match offer(&**candidate, &operands, outputs, is_there, device, options.deterministic) {
             Err(reason) => others.push((name.to_owned(), reason)),
@@ -236,12 +242,12 @@ fn compare<'a>(
 /// A copy that is there for others and serves as that of an input too. One over which the candidate writes must be nobody else's.
 fn known_copy(
     graph: &Graph,
-    program: &Program,
+    (program, copies): (&Program, &Copies),
     (inputs, readers): (&[Located], ReadersAt<'_>),
     &Copied { input, fastest }: &Copied,
     is_over: bool,
 ) -> Option<Located> {
-    program.known_copy(&inputs[input], fastest, |known| {
+    program.known_copy(copies, &inputs[input], fastest, |known| {
         let mut inputs = inputs.to_vec();
         inputs[input] = known.clone();
         !is_over || kept(graph, program, &inputs, input, readers).is_none()
@@ -251,7 +257,7 @@ fn known_copy(
 /// Gives the work to a candidate.
 fn accept(
     graph: &Graph,
-    program: &mut Program,
+    (program, copies): (&mut Program, &mut Copies),
     mut work: KernelsWork,
     readers: ReadersAt<'_>,
     best: Offer<'_>,
@@ -264,10 +270,12 @@ fn accept(
     let (last, first): (Vec<_>, Vec<_>) = best.copied.iter().partition(|copied| is_over(copied.input));
     for copied in first.into_iter().chain(last) {
         let Copied { input, fastest } = *copied;
-        let known = known_copy(graph, program, (&work.inputs, readers), copied, is_over(input));
+        let known = known_copy(graph, (&*program, &*copies), (&work.inputs, readers), copied, is_over(input));
         work.inputs[input] = known.unwrap_or_else(|| {
             let (copy, located) = program.copy_along(work.node, &work.inputs[input], fastest);
-            program.works.push(Work::Map(copy));
+            let copy = Work::Map(copy);
+            copies.note(program, &copy);
+            program.works.push(copy);
             located
         });
     }

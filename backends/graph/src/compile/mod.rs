@@ -17,6 +17,7 @@
 //!
 //! Candidates are chosen before maps are fused, so that the copies which a candidate wants are maps like any other.
 
+mod alive;
 pub(crate) mod by_value;
 pub mod cache;
 pub mod choose;

@@ -171,7 +171,9 @@ fn groups(needs: &[BTreeSet<usize>], held: &[Held]) -> (Vec<usize>, Vec<usize>) 
         urgency[step] = after[step].iter().map(|next| urgency[*next] + 1).max().unwrap_or(0);
     }
     let mut waits: Vec<usize> = needs.iter().map(BTreeSet::len).collect();
-    let mut ready: BTreeSet<usize> = (0..count).filter(|step| waits[*step] == 0).collect();
+    // By their urgency, so that those of too little are passed over at once.
+    let mut ready: BTreeSet<(usize, usize)> =
+        (0..count).filter(|step| waits[*step] == 0).map(|step| (urgency[step], step)).collect();
     let mut left: BTreeSet<usize> = (0..count).collect();
     let (mut order, mut moments) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut moment = 0;
@@ -179,16 +181,24 @@ fn groups(needs: &[BTreeSet<usize>], held: &[Held]) -> (Vec<usize>, Vec<usize>) 
     while let Some(first) = left.first().copied() {
         moment += 1;
         let mut group = vec![first];
-        for step in ready.range(first + 1..).filter(|step| urgency[**step] >= urgency[first]) {
+        let urgent = ready.range((urgency[first], 0)..).map(|(_, step)| *step);
+        let mut joining: Vec<usize> = urgent.filter(|step| *step != first).collect();
+        joining.sort_unstable();
+        // The most bytes that are there from the first step to the last that was looked at.
+        let (mut peak, mut looked_at) = (0, first);
+        for step in joining {
+            peak = there[looked_at..step].iter().copied().fold(peak, u64::max);
+            looked_at = step;
             // What is made early is there in the meantime too.
-            let (bytes, between) = (made[*step], first..*step);
-            if there[between.clone()].iter().all(|there| there + bytes <= most) {
-                there[between].iter_mut().for_each(|there| *there += bytes);
-                group.push(*step);
+            let bytes = made[step];
+            if peak + bytes <= most {
+                there[first..step].iter_mut().for_each(|there| *there += bytes);
+                peak += bytes;
+                group.push(step);
             }
         }
         for step in group {
-            ready.remove(&step);
+            ready.remove(&(urgency[step], step));
             left.remove(&step);
             order.push(step);
             moments.push(moment);
@@ -206,7 +216,7 @@ fn groups(needs: &[BTreeSet<usize>], held: &[Held]) -> (Vec<usize>, Vec<usize>) 
         }
         let done = &order[moments.partition_point(|known| *known < moment)..];
         let next = done.iter().flat_map(|step| &after[*step]).filter(|next| waits[**next] == 0);
-        ready.extend(next.copied().collect::<Vec<_>>());
+        ready.extend(next.map(|next| (urgency[*next], *next)));
     }
     (order, moments)
 }

@@ -11,6 +11,7 @@ use trefoil_codegen::artefact::Access;
 use trefoil_dsl::device::{Device, Limits, Memory};
 use trefoil_dsl::error::Result as DeviceResult;
 
+use super::alive::Alive;
 use super::program::{Origin, Program, Value, ValueId};
 use super::steps::Step;
 use crate::error::{Error, Result};
@@ -366,8 +367,9 @@ pub(super) fn taken(lifetime: &Lifetime) -> u64 {
 
 /// Places values from the largest to the smallest, each in the buffer that grows least by it, in the smallest gap between those that are alive with it.
 fn by_size(lifetimes: &[Lifetime], apart: &[Vec<usize>], max_buffer: u64) -> (Vec<Place>, Vec<u64>) {
-    // Of each buffer its size so far, and the values in it.
-    let mut buffers: Vec<(u64, Vec<usize>)> = Vec::new();
+    // Of each buffer its size so far.
+    let mut buffers: Vec<u64> = Vec::new();
+    let mut placed = Alive::new(lifetimes);
     let mut places: Vec<Option<Place>> = vec![None; lifetimes.len()];
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
     // Of equal ones the long-lived first: the short-lived fit between them.
@@ -378,13 +380,19 @@ fn by_size(lifetimes: &[Lifetime], apart: &[Vec<usize>], max_buffer: u64) -> (Ve
     for value in order {
         let (lifetime, bytes) = (&lifetimes[value], taken(&lifetimes[value]));
         let together =
-            |other: &&usize| lifetime.born <= lifetimes[**other].dies && lifetimes[**other].born <= lifetime.dies;
+            |other: &usize| lifetime.born <= lifetimes[*other].dies && lifetimes[*other].born <= lifetime.dies;
+        let mut together_in: Vec<Vec<Place>> = vec![Vec::new(); buffers.len()];
+        for place in placed.about(lifetime).filter(together).filter_map(|other| places[other]) {
+            together_in[place.buffer].push(place);
+        }
         let is_apart =
             |buffer: usize| apart[value].iter().any(|other| places[*other].is_some_and(|place| place.buffer == buffer));
         // By how much the buffer grows, the size of the gap, the buffer and the place in it.
         let mut best: Option<(u64, u64, usize, u64)> = None;
-        for (buffer, (end, values)) in buffers.iter().enumerate().filter(|(buffer, _)| !is_apart(*buffer)) {
-            let mut alive: Vec<Place> = values.iter().filter(together).filter_map(|other| places[*other]).collect();
+        for (buffer, (end, mut alive)) in buffers.iter().zip(together_in).enumerate() {
+            if is_apart(buffer) {
+                continue;
+            }
             alive.sort_unstable_by_key(|place| place.offset);
             let mut offer = |offset: u64, gap: u64| {
                 let offered = ((offset + bytes).saturating_sub(*end), gap, buffer, offset);
@@ -404,17 +412,16 @@ fn by_size(lifetimes: &[Lifetime], apart: &[Vec<usize>], max_buffer: u64) -> (Ve
         // Where a buffer would grow by all of it, one of its own takes no more, and leaves more choice to those that must lie apart from it.
         let shared = best.filter(|(growth, ..)| *growth < bytes || apart[value].is_empty());
         let (_, _, buffer, offset) = shared.unwrap_or_else(|| {
-            buffers.push((0, Vec::new()));
+            buffers.push(0);
             (bytes, bytes, buffers.len() - 1, 0)
         });
-        let (end, values) = &mut buffers[buffer];
-        *end = (*end).max(offset + bytes);
-        values.push(value);
+        buffers[buffer] = buffers[buffer].max(offset + bytes);
+        placed.place(value, lifetime);
         places[value] = Some(Place { buffer, offset, bytes });
     }
     let nowhere = Place { buffer: 0, offset: 0, bytes: 0 };
     let places = places.into_iter().map(|place| place.unwrap_or(nowhere)).collect();
-    (places, buffers.into_iter().map(|(end, _)| end).collect())
+    (places, buffers)
 }
 
 /// Places values by best fit: at its birth each gets the smallest free range that holds it, and ranges that become free grow together.

@@ -1,5 +1,6 @@
 //! What the stages work on: values in memory, and the work that makes them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::dim::Dim;
@@ -216,6 +217,24 @@ pub struct Program {
     pub nothing: Option<ValueId>,
 }
 
+/// Copies that works make, by what they are copies of.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// In the order of the works: what is read as that type, and the copy.
+    made: HashMap<(ValueId, Layout), Vec<(TensorType, ValueId)>>,
+}
+
+impl Copies {
+    /// Takes note of a work that makes one.
+    pub(super) fn note(&mut self, program: &Program, work: &Work) {
+        if let Work::Map(MapWork { inputs, output, .. }) = work
+            && let ([read], Meaning::Copy(_)) = (inputs.as_slice(), program.values[*output].meaning)
+        {
+            self.made.entry((read.value, read.layout.clone())).or_default().push((read.ty.clone(), *output));
+        }
+    }
+}
+
 impl Origin {
     /// Whether it is there before the first step.
     pub fn is_given(&self) -> bool {
@@ -317,17 +336,19 @@ impl Program {
         (MapWork { node, op, inputs: vec![moved], output }, located)
     }
 
-    /// The copy of these elements that [`Program::copy_along`] would make, if one of the works so far makes it for another reader, nothing was written over it since, and it `serves`.
-    pub fn known_copy(&self, source: &Located, fastest: usize, serves: impl Fn(&Located) -> bool) -> Option<Located> {
+    /// The copy of these elements that [`Program::copy_along`] would make, if one of the works that `copies` knows makes it for another reader, nothing was written over it since, and it `serves`.
+    pub(super) fn known_copy(
+        &self,
+        copies: &Copies,
+        source: &Located,
+        fastest: usize,
+        serves: impl Fn(&Located) -> bool,
+    ) -> Option<Located> {
         let moved = moved_along(source, fastest);
-        self.works.iter().find_map(|work| {
-            let Work::Map(MapWork { inputs, output, .. }) = work else { return None };
-            let value = &self.values[*output];
-            let same = matches!((&value.meaning, inputs.as_slice()), (Meaning::Copy(_), [read])
-                if read.value == moved.value && read.ty == moved.ty && read.layout == moved.layout);
-            let is_gone = || self.values.iter().any(|other| other.origin == Origin::Over(*output));
-            let known = (same && value.ty.as_ref() == Some(&moved.ty) && !is_gone())
-                .then(|| copied_along(source, fastest, *output));
+        copies.made.get(&(moved.value, moved.layout))?.iter().find_map(|(ty, copy)| {
+            let is_gone = || self.values.iter().any(|other| other.origin == Origin::Over(*copy));
+            let same = *ty == moved.ty && self.values[*copy].ty.as_ref() == Some(&moved.ty);
+            let known = (same && !is_gone()).then(|| copied_along(source, fastest, *copy));
             known.filter(&serves)
         })
     }

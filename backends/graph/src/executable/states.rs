@@ -1,5 +1,6 @@
 //! States from outside: read, replaced, fed, reset; and executables that go on from a copy of them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -189,9 +190,12 @@ impl Executable {
                 }
             });
         }
-        // In the place of a piece of memory stands the fork's.
+        // In the place of a piece of memory stands the fork's. Handles that share memory without being one are rare, and looked for one by one.
+        let places: HashMap<*const (), usize> =
+            self.memory.iter().enumerate().rev().map(|(place, known)| (handle(known), place)).collect();
         let moved = |range: &MemoryRange| {
-            let place = self.memory.iter().position(|known| same_memory(known, &range.memory));
+            let place = places.get(&handle(&range.memory)).copied();
+            let place = place.or_else(|| self.memory.iter().position(|known| same_memory(known, &range.memory)));
             let own = place.map_or(&range.memory, |place| &memory[place]);
             MemoryRange { memory: own.clone(), ..range.clone() }
         };
@@ -262,6 +266,11 @@ impl Executable {
         // With what stands behind the last element, which binds and copies as words.
         set_zero(&self.device, &slot.memory).map_err(at("state", &slot.name))
     }
+}
+
+/// Tells handles of memory apart.
+fn handle(memory: &Arc<dyn Memory>) -> *const () {
+    Arc::as_ptr(memory).cast()
 }
 
 /// New memory that holds zeros.

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::Stage;
 use super::kernel::describe;
+use super::{MOST_MAPS, Stage};
 use crate::compile::Options;
 use crate::compile::program::MapWork;
 use crate::dim::Dim;
@@ -71,13 +71,15 @@ impl Stage<'_> {
                         ));
                     } else if regions.len() == MOST {
                         full = Some(format!("a kernel takes {MOST}"));
+                    } else if self.members[&first].len() + self.members[&next].len() > MOST_MAPS {
+                        full = Some(format!("a kernel takes {MOST_MAPS} maps"));
                     }
                     if full.is_some() {
                         break;
                     }
                     groups.next();
                     regions.push(self.named(next));
-                    self.merge(first, next);
+                    self.join(first, next);
                 }
                 if regions.len() > 1 {
                     told.push(Beside { regions, elements: elements.clone(), full });

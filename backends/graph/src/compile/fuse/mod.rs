@@ -6,6 +6,7 @@
 
 pub mod attach;
 pub mod beside;
+mod between;
 mod features;
 pub mod kernel;
 mod plan;
@@ -21,6 +22,7 @@ use trefoil_dsl::device::Properties;
 
 use self::attach::{Joined, Merge, Side};
 use self::beside::Beside;
+use self::between::Places;
 use super::cache::Kernels;
 use super::program::{FillWork, Located, MapWork, Program, ValueId, Work};
 use super::{Options, checked};
@@ -28,6 +30,9 @@ use crate::dim::Dim;
 use crate::error::{Error, Result};
 use crate::ops::map::Contiguous;
 use crate::types::ElementType;
+
+/// Maps in a region, at most: three times as many as the longest that tests and measurements fuse have, and few enough for the compilers of drivers, which may take far longer or give up where a kernel is longer still.
+pub const MOST_MAPS: usize = 256;
 
 /// Maps that one kernel computes.
 #[derive(Clone, Debug)]
@@ -89,6 +94,7 @@ pub fn fuse(program: &Program, options: &Options, kernels: Kernels<'_>, device: 
     if options.fuse {
         stage.merge_all();
         merges = stage.attach_all(kernels, options, device);
+        checked("fuse", || stage.check_places())?;
         beside = stage.beside_all(options)?;
     }
     let groups = stage.groups()?;
@@ -123,8 +129,9 @@ struct Stage<'p> {
     producer: BTreeMap<ValueId, usize>,
     /// For each value, the works that read it.
     readers: BTreeMap<ValueId, Vec<usize>>,
-    /// For each version of a state, and each operand, that is written over, the work that does it.
-    replaced: BTreeMap<ValueId, usize>,
+    /// For each work, those that read what it makes, or replace what it reads.
+    after: Vec<Vec<usize>>,
+    places: Places,
     given_out: BTreeSet<ValueId>,
     /// Ops with regions in their kernels, by their works, after which their groups are named.
     joined: BTreeMap<usize, Joined>,
@@ -140,10 +147,13 @@ impl<'p> Stage<'p> {
             members: BTreeMap::new(),
             producer: BTreeMap::new(),
             readers: BTreeMap::new(),
-            replaced: BTreeMap::new(),
+            after: Vec::new(),
+            places: Places::new(program.works.len()),
             given_out: program.outputs.iter().map(|(_, output)| output.value).collect(),
             joined: BTreeMap::new(),
         };
+        // For each version of a state, and each operand, that is written over, the work that does it.
+        let mut replaced: BTreeMap<ValueId, usize> = BTreeMap::new();
         for (index, work) in program.works.iter().enumerate() {
             for read in work.reads() {
                 stage.readers.entry(read.value).or_default().push(index);
@@ -151,8 +161,17 @@ impl<'p> Stage<'p> {
             for value in work.writes() {
                 stage.producer.insert(*value, index);
             }
-            stage.replaced.extend(work.replaces().iter().map(|gone| (*gone, index)));
+            replaced.extend(work.replaces().iter().map(|gone| (*gone, index)));
         }
+        let after = program.works.iter().map(|work| {
+            let readers = work.writes().iter().filter_map(|value| stage.readers.get(value)).flatten();
+            let replacing = work.reads().filter_map(|read| replaced.get(&read.value));
+            let mut after: Vec<usize> = readers.chain(replacing).copied().collect();
+            after.sort_unstable();
+            after.dedup();
+            after
+        });
+        stage.after = after.collect();
         for (index, work) in program.works.iter().enumerate() {
             let needed = match work {
                 Work::Fill(fill) => stage.fill_in_memory(fill),
@@ -214,14 +233,14 @@ impl<'p> Stage<'p> {
         let (Some(a), Some(b)) = (self.maps(first).next(), self.maps(second).next()) else {
             return false;
         };
-        if self.elements(a) != self.elements(b) {
+        let maps = self.members[&first].len() + self.members[&second].len();
+        if maps > MOST_MAPS || self.elements(a) != self.elements(b) {
             return false;
         }
-        let made: BTreeSet<ValueId> = self.maps(first).map(|map| map.output).collect();
         let all_flat = self
             .maps(second)
             .flat_map(|map| &map.inputs)
-            .filter(|read| made.contains(&read.value))
+            .filter(|read| self.is_made(read.value, &[first]))
             .all(|read| is_flat(self.program, read));
         all_flat && self.buffers(&[first, second]) <= self.max_buffers && !self.roundabout(first, second)
     }
@@ -229,15 +248,20 @@ impl<'p> Stage<'p> {
     /// Buffers that a kernel for these groups together would bind.
     fn buffers(&self, groups: &[usize]) -> usize {
         let maps = || groups.iter().flat_map(|group| self.maps(*group));
-        let made: BTreeSet<ValueId> = maps().map(|map| map.output).collect();
         // What is read as two types is bound twice.
         let read: BTreeSet<(ValueId, ElementType)> = maps()
             .flat_map(|map| &map.inputs)
             .map(|read| (read.value, read.ty.element))
-            .filter(|(value, _)| !made.contains(value) && !self.fills.contains_key(value))
+            .filter(|(value, _)| !self.is_made(*value, groups) && !self.fills.contains_key(value))
             .collect();
-        let written = made.iter().filter(|value| self.leaves(**value, groups)).count();
+        let written = maps().filter(|map| self.leaves(map.output, groups)).count();
         read.len() + written
+    }
+
+    /// Whether one of these groups makes a value.
+    fn is_made(&self, value: ValueId, groups: &[usize]) -> bool {
+        let maker = self.producer.get(&value).and_then(|producer| self.group[*producer]);
+        maker.is_some_and(|maker| groups.contains(&maker))
     }
 
     /// Whether a value is read outside these groups.
@@ -246,47 +270,6 @@ impl<'p> Stage<'p> {
             || self.readers.get(&value).is_some_and(|readers| {
                 readers.iter().any(|reader| self.group[*reader].is_none_or(|group| !groups.contains(&group)))
             })
-    }
-
-    /// Whether `second` also needs `first` by way of a third group: then they cannot be one.
-    fn roundabout(&self, first: usize, second: usize) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<usize> = self.successors(first).into_iter().filter(|next| *next != second).collect();
-        while let Some(group) = open.pop() {
-            if group == second {
-                return true;
-            }
-            if seen.insert(group) {
-                open.extend(self.successors(group));
-            }
-        }
-        false
-    }
-
-    /// The groups that read what a group makes, or replace what it reads.
-    fn successors(&self, group: usize) -> BTreeSet<usize> {
-        let mut next = BTreeSet::new();
-        for member in &self.members[&group] {
-            if !self.replaced.is_empty() {
-                let replaced = self.program.works[*member].reads().filter_map(|read| self.replaced.get(&read.value));
-                next.extend(replaced.filter_map(|by| self.group[*by]).filter(|by| *by != group));
-            }
-            for value in self.program.works[*member].writes() {
-                let readers = self.readers.get(value).map_or(&[][..], Vec::as_slice);
-                next.extend(readers.iter().filter_map(|reader| self.group[*reader]).filter(|reader| *reader != group));
-            }
-        }
-        next
-    }
-
-    fn merge(&mut self, first: usize, second: usize) {
-        let moved = self.members.remove(&second).unwrap_or_default();
-        for member in &moved {
-            self.group[*member] = Some(first);
-        }
-        let members = self.members.entry(first).or_default();
-        members.extend(moved);
-        members.sort_unstable();
     }
 
     fn groups(&self) -> Result<Vec<Group>> {
