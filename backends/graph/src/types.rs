@@ -364,7 +364,7 @@ impl Layout {
     pub fn contiguous(shape: &[Dim]) -> Self {
         let mut strides = vec![Dim::from(1i64); shape.len()];
         for axis in (1..shape.len()).rev() {
-            strides[axis - 1] = strides[axis].clone() * shape[axis].clone();
+            strides[axis - 1] = &strides[axis] * &shape[axis];
         }
         Self { offset: Dim::from(0i64), strides }
     }

@@ -80,7 +80,7 @@ impl Op for DynamicSlice {
         let (x, starts) = (&inputs[0], &inputs[1]);
         let named = named(starts, x, self.batch_axes)?;
         let extents = &x.shape[self.batch_axes..self.batch_axes + named];
-        let fits = |(all, own): (&Dim, &Dim)| own.bounds().0 >= 0 && (all.clone() - own.clone()).bounds().0 >= 0;
+        let fits = |(all, own): (&Dim, &Dim)| own.bounds().0 >= 0 && (all - own).bounds().0 >= 0;
         if self.extents.len() != named || !extents.iter().zip(&self.extents).all(fits) {
             let expected = format!("{named} extents that {x} has behind its first {} axes", self.batch_axes);
             return Err(attribute_error("extents", format!("{:?}", self.extents), expected));
@@ -150,7 +150,7 @@ impl Op for UpdateSlice {
             return Err(attribute_error("starts", format!("{:?}", self.starts), expected));
         }
         let fits = |axis: usize| {
-            let room = x.shape[axis].clone() - update.shape[axis].clone();
+            let room = &x.shape[axis] - &update.shape[axis];
             if (self.batch_axes..behind).contains(&axis) { room.bounds().0 >= 0 } else { room.is(0) }
         };
         if update.rank() != x.rank() || !(0..x.rank()).all(fits) {
@@ -158,7 +158,7 @@ impl Op for UpdateSlice {
             return Err(shape_error("update", update, expected));
         }
         for (start, axis) in self.starts.iter().flatten().zip(self.batch_axes..) {
-            let room = x.shape[axis].clone() - update.shape[axis].clone() - start.clone();
+            let room = &x.shape[axis] - &update.shape[axis] - start;
             if start.bounds().0 < 0 || self.overhang == Overhang::Dropped && room.bounds().0 < 0 {
                 let expected = format!("a start at which {x} holds the update, {update}, along axis {axis}");
                 return Err(attribute_error("starts", start, expected));

@@ -112,7 +112,7 @@ impl<'a> Work<'a> {
     }
 
     fn order(&self) -> ParamValue {
-        ParamValue::Dims(self.order.iter().map(|word| Dim::from(i64::from(*word))).collect())
+        ParamValue::Dims(self.order.iter().map(|word| Dim::from(*word)).collect())
     }
 
     /// Where values and places go, and whether they are wanted.
@@ -265,7 +265,7 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
         Rows::new(&[count.clone(), number(length)], 1, [&[number(length), number(1)], &[Dim::from(k), number(1)]])?;
     let nothing = work.nothing();
     let plain = order(ElementType::U32, Order::Ascending, true);
-    let plain = ParamValue::Dims(plain.iter().map(|word| Dim::from(i64::from(*word))).collect());
+    let plain = ParamValue::Dims(plain.iter().map(|word| Dim::from(*word)).collect());
     let shape = [count.clone(), number(length), Dim::from(k), number(width)];
     let params = rows_params(shape, [number(1), number(1)], flat.params(&[0, 1]), plain, [false, false, true]);
     let grid = Grid::Workgroups(count.quotient_up(rows::HELD as i64 / width));
