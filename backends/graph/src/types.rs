@@ -46,6 +46,7 @@ macro_rules! element_types {
     ($($(#[$doc:meta])* $variant:ident = $host:ty, $to_f64:expr;)*) => {
         /// What a tensor's elements are.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[non_exhaustive]
         pub enum ElementType {
             $($(#[$doc])* $variant,)*
             /// True or false; in memory a 32-bit word, 1 or 0.
