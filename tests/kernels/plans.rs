@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trefoil::graph::compile::choose::Decision;
+use trefoil::graph::explain::Decision;
 use trefoil::graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use trefoil::graph::ops::matmul::MatMul;
 use trefoil::graph::ops::pull::convolution::Slide;

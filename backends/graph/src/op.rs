@@ -121,7 +121,7 @@ pub trait Candidate: fmt::Debug + Send + Sync {
     /// It cannot, and why, in words for `explain`.
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible>;
 
-    /// How often its kernels read an element of that input at most, where it can do what is asked for: so often a region of maps is computed that goes into them. `None` if that is not known, or often; then none does, and none goes behind kernels that say so of all inputs ([`crate::compile::fuse::attach`]).
+    /// How often its kernels read an element of that input at most, where it can do what is asked for: so often a region of maps is computed that goes into them. `None` if that is not known, or often; then none does, and none goes behind kernels that say so of all inputs (`compile::fuse::attach`).
     fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
         let _ = (request, input);
         None
