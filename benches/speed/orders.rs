@@ -1,6 +1,7 @@
 //! Scans, sorts and the best few of rows.
 
 use trefoil::graph::ElementType;
+use trefoil::graph::ops::{Best, Order, Sweep};
 
 use crate::cases::Case;
 use crate::measure::Scale;
@@ -22,7 +23,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
             name: format!("cumsum {} axis {axis}", times(&shape)),
             inputs: vec![("x", shape)],
             build: Box::new(move |g, inputs| {
-                let result = g.cumsum(inputs[0], axis, false, false)?;
+                let result = g.cumsum(inputs[0], axis, Sweep::default())?;
                 g.output("result", result)
             }),
             bytes,
@@ -35,7 +36,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
             name: format!("top_k {k} of {}", times(&shape)),
             inputs: vec![("x", shape)],
             build: Box::new(move |g, inputs| {
-                let (values, places) = g.top_k(inputs[0], k, -1, true, true)?;
+                let (values, places) = g.top_k(inputs[0], k, -1, Best::default())?;
                 g.output("values", values)?;
                 g.output("places", places)
             }),
@@ -52,7 +53,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
             inputs: vec![("x", shape)],
             build: Box::new(move |g, inputs| {
                 let x = g.bitcast(inputs[0], element)?;
-                let result = g.sort(x, -1, false)?;
+                let result = g.sort(x, -1, Order::Ascending)?;
                 g.output("result", result)
             }),
             bytes,

@@ -1,7 +1,7 @@
 //! Random numbers, which read nothing, dropout, and codes of narrow types.
 
 use trefoil::graph::graph::GraphError;
-use trefoil::graph::ops::narrow::{Narrow, Rounding};
+use trefoil::graph::ops::{Narrow, Overflow, Rounding};
 use trefoil::graph::{Dim, ElementType, Graph, Tensor};
 
 use crate::cases::{Case, ELEMENT};
@@ -56,7 +56,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
             name: format!("encode {ELEMENT} as {narrow:?} {count}"),
             inputs: vec![("x", vec![count])],
             build: Box::new(move |g, inputs| {
-                let codes = g.encode(inputs[0], narrow, true, Rounding::Nearest)?;
+                let codes = g.encode(inputs[0], narrow, Overflow::Saturated, Rounding::Nearest)?;
                 g.output("codes", codes)
             }),
             bytes: 5 * count.unsigned_abs(),

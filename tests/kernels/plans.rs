@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trefoil::graph::compile::choose::Decision;
+use trefoil::graph::explain::Decision;
 use trefoil::graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use trefoil::graph::ops::matmul::MatMul;
 use trefoil::graph::ops::pull::convolution::Slide;
-use trefoil::graph::ops::scan::Operator;
+use trefoil::graph::ops::scan::{Operator, Sweep};
 use trefoil::graph::ops::scatter::Update;
+use trefoil::graph::ops::sort::{Best, Order};
 use trefoil::graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor};
 use trefoil::kernels::activation::Activation;
 
@@ -100,12 +101,12 @@ pub fn scans_of(stand: &Stand, elements: impl IntoIterator<Item = ElementType>) 
                 }
                 for axis in 0..extents.len() {
                     let (along, way) = (axis.cast_signed(), number + axis);
-                    let (exclusive, reverse) = (way & 1 != 0, way & 2 != 0);
+                    let sweep = Sweep { exclusive: way & 1 != 0, reverse: way & 2 != 0 };
                     let y = match operator {
-                        Operator::Sum => case.graph.cumsum(x, along, exclusive, reverse),
-                        Operator::Prod => case.graph.cumprod(x, along, exclusive, reverse),
-                        Operator::Max => case.graph.cummax(x, along, exclusive, reverse),
-                        Operator::Min => case.graph.cummin(x, along, exclusive, reverse),
+                        Operator::Sum => case.graph.cumsum(x, along, sweep),
+                        Operator::Prod => case.graph.cumprod(x, along, sweep),
+                        Operator::Max => case.graph.cummax(x, along, sweep),
+                        Operator::Min => case.graph.cummin(x, along, sweep),
                     };
                     case.output(&format!("{operator:?} along {axis}"), y.unwrap());
                 }
@@ -118,11 +119,14 @@ pub fn scans_of(stand: &Stand, elements: impl IntoIterator<Item = ElementType>) 
 /// Values, places and the best along an axis.
 fn sorted(case: &mut Case, x: Tensor, axis: usize, descending: bool, k: usize) {
     let along = axis.cast_signed();
-    let values = case.graph.sort(x, along, descending).unwrap();
+    let (up, down) = (Order::Ascending, Order::Descending);
+    let [order, other] = if descending { [down, up] } else { [up, down] };
+    let values = case.graph.sort(x, along, order).unwrap();
     case.output(&format!("values along {axis}"), values);
-    let places = case.graph.argsort(x, along, !descending).unwrap();
+    let places = case.graph.argsort(x, along, other).unwrap();
     case.output(&format!("places along {axis}"), places);
-    let (values, places) = case.graph.top_k(x, k, along, descending, k % 2 == 1).unwrap();
+    let best = Best { largest: descending, sorted: k % 2 == 1 };
+    let (values, places) = case.graph.top_k(x, k, along, best).unwrap();
     case.output(&format!("best {k} along {axis}"), values);
     case.output(&format!("their places along {axis}"), places);
 }

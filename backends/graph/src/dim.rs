@@ -12,7 +12,7 @@ mod extents;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::Arc;
 
 pub use error::DimError;
@@ -30,13 +30,13 @@ struct SymbolInfo {
     multiple_of: i64,
 }
 
-/// An integer expression over symbols.
+/// An integer expression over symbols. Dimensions and symbols, owned and borrowed, and numbers are added, subtracted and multiplied with each other; what comes out is a dimension.
 ///
 /// ```
 /// use trefoil_graph::{Dim, DimError, Symbol};
 /// let batch = Symbol::new("batch", 1, 32)?;
-/// let rows = Dim::from(&batch) * 128;
-/// assert_eq!(rows.clone() + 0, Dim::from(128) * Dim::from(&batch));
+/// let rows: Dim = &batch * 128;
+/// assert_eq!(&rows + 0, 128 * &batch);
 /// assert_eq!(rows.bounds(), (128, 4096));
 /// assert_eq!(rows.to_string(), "128 * batch");
 /// # Ok::<(), DimError>(())
@@ -440,6 +440,12 @@ impl From<i32> for Dim {
     }
 }
 
+impl From<u32> for Dim {
+    fn from(value: u32) -> Self {
+        Self::from(i64::from(value))
+    }
+}
+
 impl From<Symbol> for Dim {
     fn from(symbol: Symbol) -> Self {
         Self::from(&symbol)
@@ -497,8 +503,54 @@ impl<T: Into<Dim>> Mul<T> for Dim {
     }
 }
 
-impl std::iter::Product for Dim {
-    fn product<I: Iterator<Item = Self>>(dims: I) -> Self {
+/// The same with what becomes a dimension on the left. Of numbers `i64` alone is taken there, so that a literal's type is known.
+macro_rules! operators {
+    ($($operator:ident $method:ident),*) => {$(
+        operators!(@left $operator $method: &Dim, Symbol, &Symbol);
+        operators!(@right $operator $method: Dim, &Dim, Symbol, &Symbol);
+    )*};
+    (@left $operator:ident $method:ident: $($left:ty),*) => {$(
+        impl<T: Into<Dim>> $operator<T> for $left {
+            type Output = Dim;
+            fn $method(self, other: T) -> Dim {
+                Dim::from(self).$method(other)
+            }
+        }
+    )*};
+    (@right $operator:ident $method:ident: $($right:ty),*) => {$(
+        impl $operator<$right> for i64 {
+            type Output = Dim;
+            fn $method(self, other: $right) -> Dim {
+                Dim::from(self).$method(other)
+            }
+        }
+    )*};
+}
+
+operators!(Add add, Sub sub, Mul mul);
+
+impl Neg for Dim {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self::from(0i64) - self
+    }
+}
+
+impl Neg for &Dim {
+    type Output = Dim;
+    fn neg(self) -> Dim {
+        Dim::from(0i64) - self
+    }
+}
+
+impl<T: Into<Dim>> std::iter::Sum<T> for Dim {
+    fn sum<I: Iterator<Item = T>>(dims: I) -> Self {
+        dims.fold(Self::from(0i64), |sum, dim| sum + dim)
+    }
+}
+
+impl<T: Into<Dim>> std::iter::Product<T> for Dim {
+    fn product<I: Iterator<Item = T>>(dims: I) -> Self {
         dims.fold(Self::from(1i64), |product, dim| product * dim)
     }
 }
@@ -674,6 +726,22 @@ mod tests {
             let value = twice.eval(&extents).expect("all symbols have values");
             assert!((0..=3).contains(&value), "{twice} = {value}");
         }
+    }
+
+    #[test]
+    fn operators_take_what_becomes_a_dimension_on_either_side() {
+        let symbol = Symbol::new("a", 1, 8).expect("bounds are in order");
+        let a = Dim::from(&symbol);
+        for less in [&a - 3, a.clone() - 3, &symbol - 3, symbol.clone() - 3] {
+            assert_eq!(less.to_string(), "a - 3");
+        }
+        for more in [3 - &a, 3 - a.clone(), 3 - &symbol, 3 - symbol.clone(), -(&a - 3), -&(&symbol - 3)] {
+            assert_eq!((more.to_string().as_str(), more.bounds()), ("-a + 3", (-5, 2)));
+        }
+        assert_eq!(&symbol * &symbol + 2 * &a + (&symbol + 1u32), &a * &a + 3 * &symbol + 1usize);
+        let all = [&a, &a, &a];
+        assert_eq!((all.into_iter().sum::<Dim>(), all.into_iter().product::<Dim>()), (3 * &a, &a * &a * &a));
+        assert_eq!([2usize, 3, 4].into_iter().sum::<Dim>(), Dim::from(9));
     }
 
     #[test]

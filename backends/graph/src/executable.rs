@@ -379,10 +379,11 @@ impl Executable {
         &self.commands
     }
 
-    /// What was recorded, for [`prove`].
+    /// What was recorded, for [`prove`]: for tests of this workspace.
     ///
     /// # Errors
     /// The commands do not fit the plan, which is a fault of this crate.
+    #[doc(hidden)]
     pub fn trace(&self) -> Result<Trace> {
         let Parts { program, plan, steps, .. } = &*self.parts;
         trace(program, plan, &self.memory, steps, &self.commands)

@@ -2,10 +2,14 @@
 
 use std::fmt;
 
-use crate::compile::choose::Decision;
-use crate::compile::fuse::attach::Merge;
-use crate::compile::fuse::beside::Beside;
-use crate::compile::schedule::Reason;
+#[doc(inline)]
+pub use crate::compile::choose::Decision;
+#[doc(inline)]
+pub use crate::compile::fuse::attach::{Merge, Side};
+#[doc(inline)]
+pub use crate::compile::fuse::beside::Beside;
+#[doc(inline)]
+pub use crate::compile::schedule::{Hazard, Reason};
 use crate::types::TensorType;
 
 /// What an executable does: its steps, memory, barriers and why, candidates and why not the others.

@@ -3,7 +3,7 @@
 //! # The life of a graph
 //! 1. **Building.** A [`graph::Graph`] has one method for each op. Types and shapes are known at once; a dimension is an expression over bounded symbols ([`dim`]).
 //! 2. **Params.** A [`model::Model`] holds them, from mapped files or slices, and shares them among executables, one copy a device.
-//! 3. **Compiling** ([`compile`]): views become layouts; each op gets the cheapest kernel that the device can run; maps are fused into generated kernels; every value
+//! 3. **Compiling** ([`executable::Executable::compile`]): views become layouts; each op gets the cheapest kernel that the device can run; maps are fused into generated kernels; every value
 //!    gets a place; barriers stand where byte ranges need them; a proof that shares no code with any of this is run; the commands are recorded.
 //! 4. **Running.** An [`executable::Executable`] takes inputs by name and the symbols' values. Whatever may change from run to run lies in run words, which the kernels read: nothing is
 //!    compiled or recorded again. A [`executable::Run`] says more of one run: inputs from the device or as they were; some outputs, rows of them or none, into the caller's memory. A [`executable::QueuedRun`] owns what it reads and writes, and is done beside the program.
@@ -13,6 +13,8 @@
 //!
 //! An op is a value of a type that implements [`op::Op`]; a user's own is as good as the library's (`examples/own_op.rs`).
 
+// Public for the tests and tools of this workspace, which look at single stages: what programs need of it stands at the crate's root and in `explain`.
+#[doc(hidden)]
 pub mod compile;
 pub mod data;
 pub mod debug;
@@ -30,6 +32,7 @@ pub mod pull;
 pub mod reference;
 pub mod types;
 
+#[doc(inline)]
 pub use compile::{IntoKernels, Options};
 pub use data::{Data, DataMut, HostElement, OwnedData};
 pub use debug::{DebugOptions, DebugReport};

@@ -5,6 +5,8 @@
 //! elements at the same position) has none, but a body in IR, from which fusion builds kernels; a *pull* ([`crate::pull`]; elements at computed positions) has an expression, from which a
 //! kernel and a function of the host are built; a *view* (the same elements, otherwise arranged) has a layout rule
 //! instead and no kernel at all.
+//!
+//! What ops and candidates answer with, and the scheduler alone takes apart, is not exhaustive: there will be more kinds of ops, more that a kernel binds, and more reasons.
 
 use std::any::Any;
 use std::fmt;
@@ -57,6 +59,7 @@ pub trait Op: fmt::Debug + Send + Sync + Any {
 }
 
 /// How the scheduler treats an op.
+#[non_exhaustive]
 pub enum OpKind<'a> {
     /// A tensor that somebody gives: an input, a param, a state.
     Leaf,
@@ -118,7 +121,7 @@ pub trait Candidate: fmt::Debug + Send + Sync {
     /// It cannot, and why, in words for `explain`.
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible>;
 
-    /// How often its kernels read an element of that input at most, where it can do what is asked for: so often a region of maps is computed that goes into them. `None` if that is not known, or often; then none does, and none goes behind kernels that say so of all inputs ([`crate::compile::fuse::attach`]).
+    /// How often its kernels read an element of that input at most, where it can do what is asked for: so often a region of maps is computed that goes into them. `None` if that is not known, or often; then none does, and none goes behind kernels that say so of all inputs (`compile::fuse::attach`).
     fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
         let _ = (request, input);
         None
@@ -153,6 +156,7 @@ pub struct Operand {
 
 /// Why a candidate cannot do it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Ineligible {
     /// These inputs must be contiguous first.
     #[error("inputs {0:?} must be contiguous")]
@@ -233,6 +237,7 @@ pub struct KernelStep {
 
 /// What is called that is no kernel.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Callee {
     /// A function on the host, which gets the bytes of what is read and written in order, and the values of the numbers; only on the CPU device.
     Host(Arc<HostFunction>),
@@ -269,6 +274,7 @@ pub type HostFunction = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[i64]) -> Result<(),
 
 /// A tensor, scratch memory or counters of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Slot {
     /// The memory of that input, from its layout's offset on.
     Input(usize),
@@ -292,6 +298,7 @@ pub enum Slot {
 
 /// The value of a kernel parameter.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ParamValue {
     /// An integer that may depend on symbols, for `u32`, `i32` and `usize` parameters.
     Dim(Dim),

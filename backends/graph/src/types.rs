@@ -46,6 +46,7 @@ macro_rules! element_types {
     ($($(#[$doc:meta])* $variant:ident = $host:ty, $to_f64:expr;)*) => {
         /// What a tensor's elements are.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[non_exhaustive]
         pub enum ElementType {
             $($(#[$doc])* $variant,)*
             /// True or false; in memory a 32-bit word, 1 or 0.
@@ -364,7 +365,7 @@ impl Layout {
     pub fn contiguous(shape: &[Dim]) -> Self {
         let mut strides = vec![Dim::from(1i64); shape.len()];
         for axis in (1..shape.len()).rev() {
-            strides[axis - 1] = strides[axis].clone() * shape[axis].clone();
+            strides[axis - 1] = &strides[axis] * &shape[axis];
         }
         Self { offset: Dim::from(0i64), strides }
     }

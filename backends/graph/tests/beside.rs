@@ -9,6 +9,7 @@ use common::{Values, compare, devices};
 use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::Device;
 use trefoil_graph::compile::fuse::beside::{MOST, NAME, SMALL};
+use trefoil_graph::ops::Sweep;
 use trefoil_graph::{Dim, ElementType, Executable, Explanation, Extents, Graph, Model, Options, Symbol, Tensor};
 
 fn apart() -> Options {
@@ -102,11 +103,11 @@ fn nothing_is_written_over_that_a_neighbour_reads() {
     for device in devices() {
         let mut case = Case::default();
         let x = case.input("x", ElementType::F32, &[48, 48]);
-        let rows = case.graph.cumsum(x, -1, false, false).unwrap();
+        let rows = case.graph.cumsum(x, -1, Sweep::default()).unwrap();
         let [straight, turned] = turned_and_straight(&mut case.graph, rows);
         // Not given out, so that they may lie anywhere.
         for (name, tensor) in [("straight", straight), ("turned", turned)] {
-            let sum = case.graph.cumsum(tensor, -1, false, false).unwrap();
+            let sum = case.graph.cumsum(tensor, -1, Sweep::default()).unwrap();
             case.output(name, sum);
         }
         let [together, apart] = of(&case, &device);

@@ -6,6 +6,7 @@ mod common;
 
 use common::{Values, check, compare, devices};
 use trefoil_dsl::device::{Device, DeviceKind};
+use trefoil_graph::ops::{Order, Sweep};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol};
 
 use ElementType::{F32, U8, U32};
@@ -29,7 +30,7 @@ fn runs_of_nothing_end() {
     let y = graph.matmul(y, w).unwrap();
     let y = graph.softmax(y, -1).unwrap();
     graph.output("rows", y).unwrap();
-    let sorted = graph.sort(y, 0, false).unwrap();
+    let sorted = graph.sort(y, 0, Order::Ascending).unwrap();
     graph.output("sorted", sorted).unwrap();
     for device in devices() {
         let executable = compile(&graph, &device);
@@ -49,7 +50,7 @@ fn a_feed_behind_a_step_of_the_host_is_done() {
         let mut graph = Graph::new();
         let x = graph.input("x", F32, dims(&[4, 8])).unwrap();
         let rows = graph.state("rows", F32, dims(&[4, 8])).unwrap();
-        let sorted = graph.sort(x, 1, false).unwrap();
+        let sorted = graph.sort(x, 1, Order::Ascending).unwrap();
         graph.feed(rows, sorted).unwrap();
         graph.output("sorted", sorted).unwrap();
         let executable = compile(&graph, &device);
@@ -162,7 +163,7 @@ fn equal_inputs_are_uploaded_again() {
     let mut y = graph.exp(x).unwrap();
     for _ in 0..3 {
         let turned = graph.reverse(y, &[0]).unwrap();
-        y = graph.cumsum(turned, 0, false, false).unwrap();
+        y = graph.cumsum(turned, 0, Sweep::default()).unwrap();
         y = graph.tanh(y).unwrap();
     }
     graph.output("y", y).unwrap();

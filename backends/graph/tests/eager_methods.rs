@@ -10,7 +10,7 @@ use trefoil_dsl::device::Device;
 use trefoil_graph::ops::attention::*;
 use trefoil_graph::ops::norm::{BatchMoments, NormOperands, Normed};
 use trefoil_graph::ops::scatter::Update;
-use trefoil_graph::ops::{Adapters, Contraction, Pooling, Window};
+use trefoil_graph::ops::{Adapters, Best, Contraction, Order, Pooling, Sweep, Window};
 use trefoil_graph::{Eager, EagerTensor, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Tensor};
 use trefoil_kernels::activation::Activation;
 
@@ -137,14 +137,14 @@ fn methods_give_what_graphs_give() {
             "swap_axes" [x: F32 [2, 3, 4]] |g| g.swap_axes(x, 0, -1);
             "flatten" [x: F32 [2, 3, 4]] |g| g.flatten(x, 0, -2);
             "sum" [x: F32 [3, 257]] |g| g.sum(x, &[-1], true);
-            "cumsum" [x: F32 [2, 70]] |g| g.cumsum(x, 1, false, true);
+            "cumsum" [x: F32 [2, 70]] |g| g.cumsum(x, 1, Sweep { exclusive: false, reverse: true });
             "concat" [x: F32 [2, 3], other: F32 [2, 4]] |g| g.concat(&[x, other, x], -1);
             "tile" [x: F32 [2, 3]] |g| g.tile(x, &dims(&[2, 2]));
             "one_hot" [x: U32 [4]] |g| g.one_hot(x, 5i64, [0.into(), 1.into()], F32, -1);
             "gather" [x: F32 [5, 3], indices: U32 [4]] |g| g.gather(x, indices, 0);
             "scatter" [x: F32 [5, 3], indices: U32 [4], updates: F32 [4, 3]] |g| g.scatter(x, indices, updates, 0, Update::Add);
-            "sort" [x: F32 [3, 65]] |g| g.sort(x, -1, true);
-            "top_k" [x: F32 [3, 65]] |g| g.top_k(x, 4, -1, true, true);
+            "sort" [x: F32 [3, 65]] |g| g.sort(x, -1, Order::Descending);
+            "top_k" [x: F32 [3, 65]] |g| g.top_k(x, 4, -1, Best::default());
             "pool" [x: F32 [1, 2, 6, 6]] |g| g.pool(x, Pooling::Max, &[Window::new(2i64), Window::new(2i64)]);
             "matmul" [a: F32 [3, 7], b: F32 [7, 5]] |g| g.matmul(a, b);
             "matmul of a row" [a: F32 [7], b: F32 [7, 5]] |g| g.matmul(a, b);

@@ -12,6 +12,7 @@ use common::transformer::{Builder, FIRST, STEPS, VOCABULARY, model};
 use common::{devices, devices_of_its_own, numbers};
 use trefoil_dsl::device::{Device, DeviceKind, MemoryRange};
 use trefoil_dsl::support::faults::{Alive, Call, Fault, Faults, Then};
+use trefoil_graph::ops::Sweep;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Result, Symbol};
 
 /// No test of one fault takes as long, so that one that does hangs.
@@ -303,7 +304,7 @@ fn ops_one_by_one_are_right_or_refused_whichever_call_fails() {
         let mut sum = x.clone();
         for _ in 0..5 {
             sum = eager.add(&eager.neg(&sum)?, &x)?;
-            sum = eager.cumsum(&sum, 0, false, false)?;
+            sum = eager.cumsum(&sum, 0, Sweep::default())?;
         }
         sum.read()
     };

@@ -7,7 +7,7 @@ mod common;
 use common::{Values, check, compare, devices, numbers};
 use half::{bf16, f16};
 use trefoil_dsl::device::DeviceKind;
-use trefoil_graph::ops::{Narrow, Rounding};
+use trefoil_graph::ops::{Narrow, Overflow, Rounding};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Symbol, Tensor};
 
 use ElementType::{BF16, F16, F32, I8, I16, I32, U8, U16, U32};
@@ -17,18 +17,19 @@ fn shape(extents: &[usize]) -> Vec<Dim> {
 }
 
 /// Every way in which numbers of a type become codes.
-fn ways(narrow: Narrow) -> impl Iterator<Item = (bool, Rounding)> {
-    let saturates = [true, false].into_iter().filter(move |saturate| *saturate || narrow != Narrow::Float4E2M1);
-    saturates.flat_map(move |saturate| narrow.roundings().iter().map(move |rounding| (saturate, *rounding)))
+fn ways(narrow: Narrow) -> impl Iterator<Item = (Overflow, Rounding)> {
+    let lost = (narrow != Narrow::Float4E2M1).then_some(Overflow::Lost);
+    let overflows = [Overflow::Saturated].into_iter().chain(lost);
+    overflows.flat_map(move |overflow| narrow.roundings().iter().map(move |rounding| (overflow, *rounding)))
 }
 
 /// Adds outputs for numbers as codes of every type in every way.
 fn encoded(graph: &mut Graph, x: Tensor, about: &str) {
     let is_float = graph.type_of(x).unwrap().element.is_float();
     for narrow in Narrow::ALL.into_iter().filter(|narrow| is_float || !narrow.is_float()) {
-        for (saturate, rounding) in ways(narrow) {
-            let codes = graph.encode(x, narrow, saturate, rounding).unwrap();
-            graph.output(&format!("{about} as {narrow:?}, saturate {saturate}, {rounding:?}"), codes).unwrap();
+        for (overflow, rounding) in ways(narrow) {
+            let codes = graph.encode(x, narrow, overflow, rounding).unwrap();
+            graph.output(&format!("{about} as {narrow:?}, {overflow:?}, {rounding:?}"), codes).unwrap();
         }
     }
 }
@@ -159,7 +160,7 @@ fn numbers_near_halfway_and_at_random() {
         let input = graph.input("x", F32, shape(&[7, x.len() / 7])).unwrap();
         let turned = graph.transpose(input, &[1, 0]).unwrap();
         encoded(&mut graph, input, "x");
-        let codes = graph.encode(turned, Narrow::Float8E4M3, true, Rounding::Nearest).unwrap();
+        let codes = graph.encode(turned, Narrow::Float8E4M3, Overflow::Saturated, Rounding::Nearest).unwrap();
         graph.output("turned", codes).unwrap();
         check(&graph, &device, &[("x", Values::F32(x.clone()))], &Extents::new(), 0.0);
     }
@@ -191,12 +192,12 @@ fn every_attribute_counts() {
     let values = Values::F32(vec![1.5, 0.3, 1000.0, 2.75, -9.5, 3e38, 0.6, -1.6]);
     let mut results = Vec::new();
     for narrow in Narrow::ALL {
-        for (saturate, rounding) in ways(narrow) {
-            if narrow == Narrow::Float8E8M0 && rounding == Rounding::Down && !saturate {
+        for (overflow, rounding) in ways(narrow) {
+            if narrow == Narrow::Float8E8M0 && rounding == Rounding::Down && overflow == Overflow::Lost {
                 // No number is rounded down to more than the largest.
                 continue;
             }
-            let codes = graph.encode(x, narrow, saturate, rounding).unwrap();
+            let codes = graph.encode(x, narrow, overflow, rounding).unwrap();
             let op = graph.nodes().last().unwrap().op.clone();
             assert!(graph.type_of(codes).is_ok());
             let made = op.reference(&[values.host()], &[vec![8]]).remove(0).values;
@@ -273,7 +274,7 @@ fn codes_in_bytes() {
         // As many as each run wants.
         let mut graph = Graph::new();
         let x = graph.input("x", F32, vec![Dim::from(&n), Dim::from(6usize)]).unwrap();
-        let codes = graph.encode(x, Narrow::Float4E2M1, true, Rounding::Nearest).unwrap();
+        let codes = graph.encode(x, Narrow::Float4E2M1, Overflow::Saturated, Rounding::Nearest).unwrap();
         let packed = graph.pack_codes(codes, Narrow::Float4E2M1).unwrap();
         graph.output("packed", packed).unwrap();
         let codes = graph.unpack_codes(packed, Narrow::Float4E2M1, 6i64).unwrap();
@@ -298,10 +299,10 @@ fn what_is_refused() {
     let one = graph.input("one", U8, shape(&[])).unwrap();
     let mut messages = Vec::new();
     let mut refused = |result: Result<Tensor, GraphError>| messages.push(result.unwrap_err().to_string());
-    refused(graph.encode(d, Narrow::I4, true, Rounding::Nearest));
-    refused(graph.encode(i, Narrow::Float8E4M3, true, Rounding::Nearest));
-    refused(graph.encode(x, Narrow::Float4E2M1, false, Rounding::Nearest));
-    refused(graph.encode(x, Narrow::Float8E4M3, true, Rounding::Up));
+    refused(graph.encode(d, Narrow::I4, Overflow::Saturated, Rounding::Nearest));
+    refused(graph.encode(i, Narrow::Float8E4M3, Overflow::Saturated, Rounding::Nearest));
+    refused(graph.encode(x, Narrow::Float4E2M1, Overflow::Lost, Rounding::Nearest));
+    refused(graph.encode(x, Narrow::Float8E4M3, Overflow::Saturated, Rounding::Up));
     refused(graph.decode(x, Narrow::Float8E4M3, F32));
     refused(graph.decode(codes, Narrow::Float8E4M3, I32));
     refused(graph.pack_codes(x, Narrow::I4));
@@ -310,7 +311,7 @@ fn what_is_refused() {
     let expected = [
         "encode(d: f64[3]): input `x` is f64; expected f32, f16, bf16, i8, u8, i16, u16, i32 or u32 (`cast` converts)",
         "encode(i: i32[3]): input `x` is i32; expected f32, f16 or bf16 (`cast` converts)",
-        "encode(x: f32[3]): attribute `saturate` is false; expected true, because Float4E2M1 has neither infinity nor NaN",
+        "encode(x: f32[3]): attribute `overflow` is Lost; expected Saturated, because Float4E2M1 has neither infinity nor NaN",
         "encode(x: f32[3]): attribute `rounding` is Up; expected one of [Nearest], as Float8E4M3 knows them",
         "decode(x: f32[3]): input `codes` is f32; expected u8 (cast it with `g.cast(tensor, ElementType::U8)`)",
         "decode(codes: u8[3]): attribute `to` is i32; expected f32, f16 or bf16 (`cast` converts)",

@@ -229,7 +229,7 @@ fn fills() {
     for (index, extents) in [&[][..], &[0usize, 3], &[1], &[263], &[5, 8]].into_iter().enumerate() {
         for element in ElementType::ALL {
             let mut case = Case::new(format!("fill of {extents:?} with {element}"), 0.0);
-            let y = case.graph.fill((index % 2) as u64, element, shape(extents)).unwrap();
+            let y = case.graph.fill(index % 2, element, shape(extents)).unwrap();
             cases.push(case.output(y));
         }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use common::{Values, check, compare, computes, devices, numbers};
 use trefoil_dsl::device::Device;
-use trefoil_graph::ops::scan::{Operator, Scan};
+use trefoil_graph::ops::scan::{Operator, Scan, Sweep};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
@@ -33,15 +33,15 @@ fn scanned(graph: &mut Graph, x: Tensor, operator: Operator, axis: usize, way: u
 }
 
 fn scanned_as(graph: &mut Graph, name: &str, x: Tensor, operator: Operator, axis: usize, way: usize) {
-    let (exclusive, reverse) = (way & 1 != 0, way & 2 != 0);
+    let sweep = Sweep { exclusive: way & 1 != 0, reverse: way & 2 != 0 };
     let along = axis.cast_signed();
     let y = match operator {
-        Operator::Sum => graph.cumsum(x, along, exclusive, reverse),
-        Operator::Prod => graph.cumprod(x, along, exclusive, reverse),
-        Operator::Max => graph.cummax(x, along, exclusive, reverse),
-        Operator::Min => graph.cummin(x, along, exclusive, reverse),
+        Operator::Sum => graph.cumsum(x, along, sweep),
+        Operator::Prod => graph.cumprod(x, along, sweep),
+        Operator::Max => graph.cummax(x, along, sweep),
+        Operator::Min => graph.cummin(x, along, sweep),
     };
-    graph.output(&format!("{name}, exclusive {exclusive}, reverse {reverse}"), y.unwrap()).unwrap();
+    graph.output(&format!("{name}, {sweep:?}"), y.unwrap()).unwrap();
 }
 
 /// Checks every operator along every axis, each in one of the four ways or in all of them; tells which kernels ran.
@@ -259,9 +259,9 @@ fn integers_wrap() {
     let i = graph.input("i", ElementType::I32, shape(&[6])).unwrap();
     let u = graph.input("u", ElementType::U32, shape(&[6])).unwrap();
     for (name, x) in [("i", i), ("u", u)] {
-        let sums = graph.cumsum(x, 0, false, false).unwrap();
+        let sums = graph.cumsum(x, 0, Sweep::default()).unwrap();
         graph.output(&format!("sums of {name}"), sums).unwrap();
-        let products = graph.cumprod(x, -1, false, true).unwrap();
+        let products = graph.cumprod(x, -1, Sweep { exclusive: false, reverse: true }).unwrap();
         graph.output(&format!("products of {name}"), products).unwrap();
     }
     // Narrower ones are widened on the way; what comes of none is the end of their own type.
@@ -296,12 +296,12 @@ fn what_is_refused() {
         error.to_string()
     };
     assert_eq!(
-        refused(graph.cumsum(b, 0, false, false)),
+        refused(graph.cumsum(b, 0, Sweep::default())),
         "cumsum(b: bool[3]): input `x` is bool; expected f32, f16, bf16, f64, i32, u32, i64 or u64 (`cast` converts)"
     );
     let bytes = graph.input("bytes", ElementType::I8, shape(&[3])).unwrap();
-    let narrow = Scan { operator: Operator::Sum, element: ElementType::I8, axis: 0, exclusive: false, reverse: false };
+    let narrow = Scan { operator: Operator::Sum, element: ElementType::I8, axis: 0, sweep: Sweep::default() };
     assert!(refused(graph.add_one(narrow, &[bytes])).contains("input `x` is i8"), "the op takes what its kernels take");
-    assert!(refused(graph.cummax(x, 2, false, false)).contains("axes of f32[3, 4], each once"));
-    assert!(refused(graph.cummin(x, -3, false, false)).contains("axes of f32[3, 4], each once"));
+    assert!(refused(graph.cummax(x, 2, Sweep::default())).contains("axes of f32[3, 4], each once"));
+    assert!(refused(graph.cummin(x, -3, Sweep::default())).contains("axes of f32[3, 4], each once"));
 }

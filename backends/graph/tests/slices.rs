@@ -11,7 +11,7 @@ use common::{Values, compare, computes, devices, numbers, tolerance};
 use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::ops::pull::patches::Overlaid;
 use trefoil_graph::ops::pull::slices::UpdateSlice;
-use trefoil_graph::ops::{Border, Pooling, Slide, Window};
+use trefoil_graph::ops::{Border, Overhang, Pooling, Slide, Window};
 use trefoil_graph::{
     DebugOptions, Dim, ElementType, Error, Executable, Extents, Graph, HostTensor, Model, Op, Options, Symbol, Tensor,
     reference,
@@ -34,16 +34,16 @@ fn parts_of_every_type() {
         let y = case.graph.dynamic_slice(x, starts, 1, &dims(&[3, 4])).unwrap();
         case.output("part", y);
         let small = tensor(&mut case, "small", element, &[3, 3, 4]);
-        for wraps in [false, true] {
-            let y = case.graph.update_slice(x, small, starts, 1, wraps).unwrap();
-            case.output(&format!("with a part, wraps {wraps}"), y);
+        for overhang in [Overhang::Dropped, Overhang::Wrapped] {
+            let y = case.graph.update_slice(x, small, starts, 1, overhang).unwrap();
+            case.output(&format!("with a part, {overhang:?}"), y);
         }
         // Whole rows, by one start for all.
         let one = case.given("one", Values::U64(vec![1]), &[1]);
         let rows = tensor(&mut case, "rows", element, &[2, 7, 8]);
         let y = case.graph.dynamic_slice(x, one, 0, &dims(&[2])).unwrap();
         case.output("rows of x", y);
-        let y = case.graph.update_slice(x, rows, one, 0, false).unwrap();
+        let y = case.graph.update_slice(x, rows, one, 0, Overhang::Dropped).unwrap();
         case.output("with rows", y);
         let y = case.graph.update_slice_at(x, small, &dims(&[0, 2, 3])).unwrap();
         case.output("with a part at a known place", y);
@@ -65,10 +65,10 @@ fn nothing_and_far_places() {
     for (name, starts) in [("far", far), ("end", end)] {
         let y = case.graph.dynamic_slice(x, starts, 0, &dims(&[2, 2])).unwrap();
         case.output(&format!("from {name}"), y);
-        let y = case.graph.update_slice(x, part, starts, 0, false).unwrap();
+        let y = case.graph.update_slice(x, part, starts, 0, Overhang::Dropped).unwrap();
         case.output(&format!("to {name}"), y);
     }
-    let y = case.graph.update_slice(x, none, far, 0, true).unwrap();
+    let y = case.graph.update_slice(x, none, far, 0, Overhang::Wrapped).unwrap();
     case.output("with nothing", y);
     let y = case.graph.dynamic_slice(none, end, 0, &dims(&[0, 2])).unwrap();
     case.output("of nothing", y);
@@ -134,7 +134,7 @@ fn each_run_decides_extents_and_starts() {
     let starts = graph.input("starts", ElementType::I32, shape(&[1])).unwrap();
     let y = graph.dynamic_slice(x, starts, 0, &[Dim::from(&length)]).unwrap();
     graph.output("part", y).unwrap();
-    let y = graph.update_slice(x, update, starts, 0, true).unwrap();
+    let y = graph.update_slice(x, update, starts, 0, Overhang::Wrapped).unwrap();
     graph.output("with a part", y).unwrap();
     let images = graph
         .reshape(x, vec![Dim::from(1i64), Dim::from(1i64), Dim::from(40i64) + Dim::from(&length), Dim::from(3i64)]);
@@ -211,17 +211,18 @@ fn every_attribute_counts() {
             assert!(results.insert(format!("{:?}", result.values)), "{name}");
         }
     }
-    for (batch_axes, wraps) in [(0usize, false), (0, true), (1, false), (1, true)] {
+    let overhangs = [Overhang::Dropped, Overhang::Wrapped];
+    for (batch_axes, overhang) in [0usize, 1].into_iter().flat_map(|axes| overhangs.map(|overhang| (axes, overhang))) {
         let mut case = Case::default();
         let x = case.input("x", ElementType::F32, &[6, 6, 2]);
         let part = case.input("part", ElementType::F32, if batch_axes == 0 { &[4, 6, 2] } else { &[6, 4, 2] });
         let extents: &[usize] = if batch_axes == 0 { &[1] } else { &[6, 1] };
         let starts = case.given("starts", Values::I32((0..extents[0] as i32).map(|i| 5 - i).collect()), extents);
-        let y = case.graph.update_slice(x, part, starts, batch_axes, wraps).unwrap();
+        let y = case.graph.update_slice(x, part, starts, batch_axes, overhang).unwrap();
         case.output("y", y);
         let leaves = case.inputs.iter().map(|(name, values)| (name.clone(), values.host())).collect();
         for (name, result) in reference::evaluate(&case.graph, &leaves, &Extents::new()).unwrap() {
-            assert!(results.insert(format!("{:?}", result.values)), "{name} {batch_axes} {wraps}");
+            assert!(results.insert(format!("{:?}", result.values)), "{name} {batch_axes} {overhang:?}");
         }
     }
 }
@@ -240,16 +241,16 @@ fn what_is_refused() {
     let row = graph.input("row", ElementType::F32, shape(&[4])).unwrap();
     let batches = graph.input("batches", ElementType::U32, shape(&[4, 3, 0])).unwrap();
     let one = graph.input("one", ElementType::F32, shape(&[1, 1, 1])).unwrap();
-    let beyond = UpdateSlice { batch_axes: usize::MAX, starts: Some(dims(&[0])), wraps: false };
+    let beyond = UpdateSlice { batch_axes: usize::MAX, starts: Some(dims(&[0])), overhang: Overhang::Dropped };
     let squares = |window: Window| [window.clone(), window];
     let refused = [
         (graph.dynamic_slice(x, reals, 0, &dims(&[2])), "input `starts` is f32"),
         (graph.dynamic_slice(x, three, 0, &dims(&[2, 2, 2])), "a start for each axis behind"),
         (graph.dynamic_slice(row, batches, 2, &[]), "input `starts` is u32[4, 3, 0]"),
-        (graph.update_slice(row, row, batches, 2, false), "input `starts` is u32[4, 3, 0]"),
+        (graph.update_slice(row, row, batches, 2, Overhang::Dropped), "input `starts` is u32[4, 3, 0]"),
         (graph.dynamic_slice(x, starts, 0, &dims(&[5])), "attribute `extents`"),
-        (graph.update_slice(x, halves, starts, 0, false), "input `update` is f16"),
-        (graph.update_slice(part, x, starts, 0, false), "input `update` is f32[4, 3]"),
+        (graph.update_slice(x, halves, starts, 0, Overhang::Dropped), "input `update` is f16"),
+        (graph.update_slice(part, x, starts, 0, Overhang::Dropped), "input `update` is f32[4, 3]"),
         (graph.update_slice_at(x, part, &dims(&[3])), "attribute `starts` is 3"),
         (graph.update_slice_at(x, part, &dims(&[-1])), "attribute `starts` is -1"),
         (graph.im2col(x, &squares(Window::new(2))), "input `x` is f32[4, 3]; expected 4 axes"),

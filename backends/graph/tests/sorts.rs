@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Values, check, compare, computes, devices, numbers};
 use trefoil_dsl::device::Device;
+use trefoil_graph::ops::{Best, Order};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
@@ -18,12 +19,15 @@ fn shape(extents: &[usize]) -> Vec<Dim> {
 /// Adds sorts along an axis, one way or the other, and the best `k`.
 fn sorted(graph: &mut Graph, x: Tensor, axis: usize, descending: bool, k: usize) {
     let along = axis as isize;
-    let values = graph.sort(x, along, descending).unwrap();
+    let (up, down) = (Order::Ascending, Order::Descending);
+    let [order, other] = if descending { [down, up] } else { [up, down] };
+    let values = graph.sort(x, along, order).unwrap();
     graph.output(&format!("values along {axis}, {descending}"), values).unwrap();
-    let places = graph.argsort(x, along, !descending).unwrap();
+    let places = graph.argsort(x, along, other).unwrap();
     graph.output(&format!("places along {axis}, {descending}"), places).unwrap();
     if k > 0 {
-        let (values, places) = graph.top_k(x, k, along, descending, k % 2 == 1).unwrap();
+        let best = Best { largest: descending, sorted: k % 2 == 1 };
+        let (values, places) = graph.top_k(x, k, along, best).unwrap();
         graph.output(&format!("best {k} along {axis}, {descending}"), values).unwrap();
         graph.output(&format!("their places along {axis}, {descending}"), places).unwrap();
     }
@@ -67,10 +71,10 @@ fn every_type_along_every_axis() {
         let mut graph = Graph::new();
         let x = graph.input("x", element, shape(&[3, 7001])).unwrap();
         sorted(&mut graph, x, 1, true, 5);
-        let (values, places) = graph.top_k(x, 300, 1, false, true).unwrap();
+        let (values, places) = graph.top_k(x, 300, 1, Best { largest: false, sorted: true }).unwrap();
         graph.output("best 300", values).unwrap();
         graph.output("places of the best 300", places).unwrap();
-        let (values, places) = graph.top_k(x, 3000, 1, true, true).unwrap();
+        let (values, places) = graph.top_k(x, 3000, 1, Best::default()).unwrap();
         graph.output("best 3000", values).unwrap();
         graph.output("places of the best 3000", places).unwrap();
         for device in &devices {
@@ -93,11 +97,11 @@ fn long_rows_columns_and_pieces() {
     {
         let mut graph = Graph::new();
         let x = graph.input("x", ElementType::F32, shape(extents)).unwrap();
-        let (values, places) = graph.top_k(x, k, axis, true, true).unwrap();
+        let (values, places) = graph.top_k(x, k, axis, Best::default()).unwrap();
         graph.output("best", values).unwrap();
         graph.output("places", places).unwrap();
         if extents[0] != 600 {
-            let places = graph.argsort(x, axis, false).unwrap();
+            let places = graph.argsort(x, axis, Order::Ascending).unwrap();
             graph.output("all places", places).unwrap();
         }
         // Halves are often equal.
@@ -117,7 +121,7 @@ fn each_run_decides_extents() {
     let mut graph = Graph::new();
     let x = graph.input("x", ElementType::F32, vec![Dim::from(&rows), Dim::from(&columns)]).unwrap();
     sorted(&mut graph, x, 1, false, 3);
-    let by_rows = graph.argsort(x, 0, true).unwrap();
+    let by_rows = graph.argsort(x, 0, Order::Descending).unwrap();
     graph.output("by rows", by_rows).unwrap();
     for device in devices() {
         let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
@@ -172,7 +176,7 @@ fn all_bits_of_long_elements_count() {
             inputs.push(("f", (&doubles[..]).into()));
         }
         for (name, x) in &known {
-            let places = graph.argsort(*x, 0, false).unwrap();
+            let places = graph.argsort(*x, 0, Order::Ascending).unwrap();
             graph.output(name, places).unwrap();
         }
         let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
@@ -189,14 +193,14 @@ fn what_is_refused() {
     let mut graph = Graph::new();
     let maybe = Symbol::new("maybe", 2, 4).unwrap();
     let x = graph.input("x", ElementType::F32, vec![Dim::from(3usize), Dim::from(&maybe)]).unwrap();
-    assert!(graph.top_k(x, 2, 1, true, true).is_ok());
+    assert!(graph.top_k(x, 2, 1, Best::default()).is_ok());
     for (k, axis) in [(3, 1), (0, 0), (4, 0)] {
-        let error = graph.top_k(x, k, axis, true, true).unwrap_err().to_string();
+        let error = graph.top_k(x, k, axis, Best::default()).unwrap_err().to_string();
         let axis = format!("expected 1 to the extent of axis {axis} of f32[3, maybe]");
         assert!(error.contains(&format!("attribute `k` is {k}")) && error.contains(&axis), "{error}");
     }
-    assert!(graph.sort(x, 2, false).unwrap_err().to_string().contains("axes of f32[3, maybe], each once"));
-    assert!(graph.argsort(x, -3, false).is_err());
+    assert!(graph.sort(x, 2, Order::Ascending).unwrap_err().to_string().contains("axes of f32[3, maybe], each once"));
+    assert!(graph.argsort(x, -3, Order::Ascending).is_err());
 }
 
 /// The kernels for the best of long rows, also on processors.
@@ -218,7 +222,7 @@ fn the_best_may_be_the_last_of_a_row() {
                 let x = graph.input(&name, ElementType::F32, shape(&[n])).unwrap();
                 let x = graph.cast(x, element).unwrap();
                 for k in [1, 3] {
-                    let (values, places) = graph.top_k(x, k, 0, largest, true).unwrap();
+                    let (values, places) = graph.top_k(x, k, 0, Best { largest, sorted: true }).unwrap();
                     graph.output(&format!("values of {name}, {k}"), values).unwrap();
                     graph.output(&format!("places of {name}, {k}"), places).unwrap();
                 }
@@ -239,7 +243,7 @@ fn the_best_may_be_the_last_of_a_row() {
     let mut graph = Graph::new();
     for name in ["equal", "rising"] {
         let x = graph.input(name, ElementType::F32, vec![Dim::from(1usize), Dim::from(&n)]).unwrap();
-        let (values, places) = graph.top_k(x, 1, 1, true, true).unwrap();
+        let (values, places) = graph.top_k(x, 1, 1, Best::default()).unwrap();
         graph.output(&format!("values of {name}"), values).unwrap();
         graph.output(&format!("places of {name}"), places).unwrap();
     }
@@ -272,7 +276,7 @@ fn the_best_of_rows_shorter_than_they_can_be() {
             let name = format!("{element} along {axis}");
             let x = graph.input(&name, ElementType::F32, extents.to_vec()).unwrap();
             let x = graph.cast(x, element).unwrap();
-            let (values, places) = graph.top_k(x, 100, axis as isize, largest, true).unwrap();
+            let (values, places) = graph.top_k(x, 100, axis as isize, Best { largest, sorted: true }).unwrap();
             graph.output(&format!("values of {name}"), values).unwrap();
             graph.output(&format!("places of {name}"), places).unwrap();
             inputs.push((name, value));

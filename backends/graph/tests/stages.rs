@@ -13,6 +13,7 @@ use trefoil_graph::compile::plan::{ALIGNMENT, Lifetime, Rules, place};
 use trefoil_graph::compile::prove::{Event, Trace, prove};
 use trefoil_graph::compile::schedule::{Hazard, Touch, barriers};
 use trefoil_graph::compile::stages::forecast;
+use trefoil_graph::ops::Sweep;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 
 fn lifetimes() -> impl Strategy<Value = Vec<Lifetime>> {
@@ -335,7 +336,7 @@ fn sizes_beyond_counting_are_refused() {
         assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
         let mut graph = Graph::new();
         let x = graph.input("x", ElementType::F32, vec![flat.clone()]).unwrap();
-        let y = graph.cumsum(x, -1, false, false).unwrap();
+        let y = graph.cumsum(x, -1, Sweep::default()).unwrap();
         graph.output("y", y).unwrap();
         let refused = forecast(&graph, &boundless(&device), &Options::default()).unwrap_err();
         assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");

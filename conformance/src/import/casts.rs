@@ -1,6 +1,6 @@
 //! Casts, from and to the types too that hold eight bits and fewer: a tensor of such a type is one of codes in `u8` ([`Narrow`]), of which the importer notes what they mean.
 
-use trefoil_graph::ops::narrow::{Narrow, Rounding};
+use trefoil_graph::ops::narrow::{Narrow, Overflow, Rounding};
 use trefoil_graph::{ElementType, Graph, GraphError, Tensor};
 
 use super::maps::numbered;
@@ -101,9 +101,10 @@ fn encoded(importer: &mut Importer<'_>, node: &Node, x: Tensor, narrow: Narrow) 
         _ if narrow.is_float() => Rounding::Nearest,
         _ => Rounding::TowardZero,
     };
-    let saturate = narrow.is_float() && (importer.int(node, "saturate", 1) != 0 || narrow == Narrow::Float4E2M1);
+    let saturates = narrow.is_float() && (importer.int(node, "saturate", 1) != 0 || narrow == Narrow::Float4E2M1);
+    let overflow = if saturates { Overflow::Saturated } else { Overflow::Lost };
     note(importer, node, narrow);
-    Ok(importer.graph.encode(x, narrow, saturate, rounding)?)
+    Ok(importer.graph.encode(x, narrow, overflow, rounding)?)
 }
 
 fn cast(importer: &mut Importer<'_>, node: &Node, to: Target) -> Imported {

@@ -247,7 +247,7 @@ fn several(importer: &mut Importer<'_>, node: &Node, function: Binary) -> Import
 fn mean(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let sum = several(importer, node, Graph::add)?;
     let element = importer.ty(sum[0])?.element;
-    let count = importer.graph.scalar(node.inputs.len() as f64, element)?;
+    let count = importer.graph.scalar(node.inputs.len(), element)?;
     Ok(vec![importer.graph.div(sum[0], count)?])
 }
 

@@ -1,6 +1,7 @@
 //! Updates that go to where indices say, and the sum of what windows see.
 
 use trefoil_graph::ops::pull::pool::Window;
+use trefoil_graph::ops::pull::slices::Overhang;
 use trefoil_graph::ops::scatter::Update;
 use trefoil_graph::{Dim, ElementType};
 
@@ -58,9 +59,9 @@ fn cache(importer: &mut Importer<'_>, node: &Node) -> Imported {
     if place == 0 || place >= extents.len() {
         return Err(importer.refuse(node, format!("axis = {at}")));
     }
-    let wraps = match importer.string(node, "mode", "linear") {
-        "linear" => false,
-        "circular" => true,
+    let overhang = match importer.string(node, "mode", "linear") {
+        "linear" => Overhang::Dropped,
+        "circular" => Overhang::Wrapped,
         other => return Err(importer.refuse(node, format!("mode = {other}"))),
     };
     let given = importer.optional(node, 2)?;
@@ -80,7 +81,7 @@ fn cache(importer: &mut Importer<'_>, node: &Node) -> Imported {
         let others = graph.fill(0, ElementType::I32, dims(&[batch, place - 1]))?;
         graph.concat(&[others, starts], 1)?
     };
-    Ok(vec![graph.update_slice(past, update, starts, 1, wraps)?])
+    Ok(vec![graph.update_slice(past, update, starts, 1, overhang)?])
 }
 
 /// Pads stand in front of all axes, then behind all.

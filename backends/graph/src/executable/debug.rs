@@ -27,11 +27,12 @@ impl Run<'_> {
     /// As [`Run::run`], but one step at a time, each waited for, and gives what each of them did. Outputs that differ from those of [`Run::run`] are a sign of a barrier that is missing there.
     ///
     /// ```
+    /// use trefoil_graph::ops::Sweep;
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
     /// let mut g = Graph::new();
     /// let x = g.input("x", ElementType::F32, [4])?;
     /// let root = g.sqrt(x)?;
-    /// let y = g.cumsum(root, 0, false, false)?;
+    /// let y = g.cumsum(root, 0, Sweep::default())?;
     /// g.output("y", y)?;
     /// # let device = trefoil_cpu::open(&Default::default())?;
     /// let executable = Executable::compile(&g, &Model::new(), &device, &Options::default())?;

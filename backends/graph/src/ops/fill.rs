@@ -49,6 +49,13 @@ numbers! {
     bool => Integer;
 }
 
+impl From<usize> for Number {
+    fn from(value: usize) -> Self {
+        // No target has more than 64 bits of it.
+        Self::Integer(value as i128)
+    }
+}
+
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

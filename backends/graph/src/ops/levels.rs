@@ -20,9 +20,9 @@ impl<const N: usize> Level<N> {
 
     /// This level and the one inside it as one, if they follow on each other in each of these tensors.
     pub fn joined(&self, inner: &Self, tensors: impl IntoIterator<Item = usize>) -> Option<Self> {
-        let follow = |tensor: usize| self.strides[tensor] == inner.strides[tensor].clone() * inner.extent.clone();
+        let follow = |tensor: usize| self.strides[tensor] == &inner.strides[tensor] * &inner.extent;
         let all = tensors.into_iter().all(follow);
-        all.then(|| Self { extent: self.extent.clone() * inner.extent.clone(), strides: inner.strides.clone() })
+        all.then(|| Self { extent: &self.extent * &inner.extent, strides: inner.strides.clone() })
     }
 }
 

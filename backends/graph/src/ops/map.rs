@@ -76,7 +76,7 @@ fn element_error(input: &'static str, given: ElementType, expected: impl Into<St
 }
 
 fn elements(outputs: &[TensorType]) -> Dim {
-    outputs.iter().map(TensorType::elements).fold(Dim::from(0i64), |sum, count| sum + count)
+    outputs.iter().map(TensorType::elements).sum()
 }
 
 /// The reference of a map: `f` at each position, with broadcasting worked out by division.

@@ -34,7 +34,7 @@ pub use attention::{
 pub use fill::Number;
 pub use map::Function;
 pub use matmul::{Adapters, Contraction};
-pub use narrow::{Narrow, Rounding};
+pub use narrow::{Narrow, Overflow, Rounding};
 pub use norm::{BatchMoments, NormOperands};
 pub use pull::blocks::BlockOrder;
 pub use pull::border::Border;
@@ -42,5 +42,8 @@ pub use pull::convolution::Slide;
 pub use pull::pool::{Pooling, Window};
 pub use pull::resize::{Alignment, Interpolation, Nearest, ResizeAxis};
 pub use pull::sample::{GridSample, Outside};
+pub use pull::slices::Overhang;
 pub use rope::{Pairs, Rope};
+pub use scan::Sweep;
+pub use sort::{Best, Order};
 pub use trefoil_kernels::activation::Activation;

@@ -163,6 +163,15 @@ pub enum Rounding {
     TowardZero,
 }
 
+/// What becomes of a number that is beyond those of its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Overflow {
+    /// The largest number with its sign, or the nearest end of an integer's range.
+    Saturated,
+    /// The number is lost: it is infinity, or NaN where there is none, and of an integer the lower bits are left.
+    Lost,
+}
+
 /// Numbers as codes of a narrow type.
 ///
 /// * Of a float what is beyond the largest number, infinities too, is that number with its sign if it saturates, else infinity or NaN. `Float4E2M1`, which has neither, saturates always, and minus zero
@@ -176,7 +185,7 @@ pub struct Encode {
     /// What they become.
     pub narrow: Narrow,
     /// What becomes of numbers beyond the largest.
-    pub saturate: bool,
+    pub overflow: Overflow,
     /// What becomes of numbers between two neighbours.
     pub rounding: Rounding,
 }
@@ -188,6 +197,13 @@ pub struct Decode {
     pub narrow: Narrow,
     /// What they become.
     pub to: ElementType,
+}
+
+impl Encode {
+    /// Whether a number beyond those of the type becomes the nearest of them.
+    fn saturates(self) -> bool {
+        self.overflow == Overflow::Saturated
+    }
 }
 
 /// Whether maps compute with elements of a type in the 32 bits of a float, or in an integer of at most as many.
@@ -204,7 +220,7 @@ impl Op for Encode {
         vec![
             ("from", self.from.to_string()),
             ("narrow", format!("{:?}", self.narrow)),
-            ("saturate", self.saturate.to_string()),
+            ("overflow", format!("{:?}", self.overflow)),
             ("rounding", format!("{:?}", self.rounding)),
         ]
     }
@@ -217,9 +233,9 @@ impl Op for Encode {
             return Err(OpError::ElementType { input: "x", given: inputs[0].element, expected });
         }
         expect_element("x", &inputs[0], self.from)?;
-        if !self.saturate && self.narrow == Narrow::Float4E2M1 {
-            let expected = "true, because Float4E2M1 has neither infinity nor NaN".to_owned();
-            return Err(OpError::Attribute { attribute: "saturate", given: "false".to_owned(), expected });
+        if !self.saturates() && self.narrow == Narrow::Float4E2M1 {
+            let expected = "Saturated, because Float4E2M1 has neither infinity nor NaN".to_owned();
+            return Err(OpError::Attribute { attribute: "overflow", given: format!("{:?}", self.overflow), expected });
         }
         if !self.narrow.roundings().contains(&self.rounding) {
             let expected = format!("one of {:?}, as {:?} knows them", self.narrow.roundings(), self.narrow);

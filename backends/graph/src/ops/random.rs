@@ -212,11 +212,11 @@ impl Candidate for Blocks<'_> {
             }
             Normal { mean, deviation } => (suffixed("random_normal"), vec![number(mean), number(deviation)]),
             Bernoulli { p } => {
-                let threshold = ParamValue::Dim(Dim::from(i64::from(threshold(p))));
+                let threshold = ParamValue::Dim(Dim::from(threshold(p)));
                 ("random_bernoulli".to_owned(), vec![threshold])
             }
         };
-        let mut params = vec![ParamValue::Dim(Dim::from(i64::from(*stream)))];
+        let mut params = vec![ParamValue::Dim(Dim::from(*stream))];
         params.extend(own);
         let in_a_block = if element.bytes() == 8 { 2 } else { 4 };
         Ok(one_kernel(

@@ -79,19 +79,12 @@ macro_rules! operators {
             $(
                 $(#[doc = $doc])*
                 ///
-                /// Along `axis`, a negative one counted from the last; the result has the type of `x`. Integers of 8 and 16 bits are widened for it. An `exclusive` scan leaves an element's own out, so that the first result is that of no
-                /// elements; a `reverse` one begins at the axis's end.
+                /// Along `axis`, a negative one counted from the last; the result has the type of `x`. Integers of 8 and 16 bits are widened for it. Where it begins and whether an element's own is in its result says [`Sweep`].
                 ///
                 /// # Errors
                 /// The element type is not one of those that it takes, or the tensor has no such axis.
-                pub fn $method(
-                    &mut self,
-                    x: Tensor,
-                    axis: isize,
-                    exclusive: bool,
-                    reverse: bool,
-                ) -> Result<Tensor, GraphError> {
-                    self.scan(Operator::$variant, x, axis, exclusive, reverse)
+                pub fn $method(&mut self, x: Tensor, axis: isize, sweep: Sweep) -> Result<Tensor, GraphError> {
+                    self.scan(Operator::$variant, x, axis, sweep)
                 }
             )*
         }
@@ -102,13 +95,14 @@ operators! {
     /// Running sums, yᵢ = Σ xⱼ for j ≤ i; 0 of none. Integers wrap; 16-bit floats are summed in `f32`. The order of additions is always the same.
     ///
     /// ```
+    /// use trefoil_graph::ops::Sweep;
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let x = graph.constant(ElementType::F32, [2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
     /// // [[1, 3, 6], [4, 9, 15]]
-    /// let sums = graph.cumsum(x, -1, false, false)?;
+    /// let sums = graph.cumsum(x, -1, Sweep::default())?;
     /// // [[4, 5, 6], [0, 0, 0]]
-    /// let below = graph.cumsum(x, 0, true, true)?;
+    /// let below = graph.cumsum(x, 0, Sweep { exclusive: true, reverse: true })?;
     /// # assert_eq!(graph.type_of(sums)?, graph.type_of(below)?);
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
@@ -181,6 +175,15 @@ impl Operator {
     }
 }
 
+/// How a scan goes along its axis. By default it begins at the first element, and an element's own is in its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sweep {
+    /// Whether an element's own is left out, so that the first result is that of no elements.
+    pub exclusive: bool,
+    /// Whether it begins at the axis's end.
+    pub reverse: bool,
+}
+
 /// A scan along an axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
@@ -190,25 +193,15 @@ pub struct Scan {
     pub element: ElementType,
     /// The axis.
     pub axis: usize,
-    /// Whether an element's own is left out.
-    pub exclusive: bool,
-    /// Whether it begins at the axis's end.
-    pub reverse: bool,
+    /// How it goes along the axis.
+    pub sweep: Sweep,
 }
 
 impl Graph {
-    fn scan(
-        &mut self,
-        operator: Operator,
-        x: Tensor,
-        axis: isize,
-        exclusive: bool,
-        reverse: bool,
-    ) -> Result<Tensor, GraphError> {
+    fn scan(&mut self, operator: Operator, x: Tensor, axis: isize, sweep: Sweep) -> Result<Tensor, GraphError> {
         let axis = self.axes(operator.definition().name, x, &[axis])?[0];
         let given = self.type_of(x)?.element;
-        let add =
-            |graph: &mut Self, element, x| graph.add_one(Scan { operator, element, axis, exclusive, reverse }, &[x]);
+        let add = |graph: &mut Self, element, x| graph.add_one(Scan { operator, element, axis, sweep }, &[x]);
         let element = given.widened();
         if element == given || !operator.takes().any(|taken| taken == given) {
             // The op says what it takes.
@@ -217,7 +210,7 @@ impl Graph {
         // The lowest bits of a sum or product are those of the sum or product of the lowest bits, and an extreme fits where its elements do.
         let wide = self.cast(x, element)?;
         let mut y = add(self, element, wide)?;
-        if exclusive && operator.definition().wraps.is_none() {
+        if sweep.exclusive && operator.definition().wraps.is_none() {
             // The extreme of none is the end of the wider type.
             let end = self.scalar((operator.definition().start)(given), element)?;
             y = if operator == Operator::Max { self.maximum(y, end)? } else { self.minimum(y, end)? };
@@ -234,8 +227,8 @@ impl Op for Scan {
     fn attributes(&self) -> Vec<(&'static str, String)> {
         vec![
             ("axis", self.axis.to_string()),
-            ("exclusive", self.exclusive.to_string()),
-            ("reverse", self.reverse.to_string()),
+            ("exclusive", self.sweep.exclusive.to_string()),
+            ("reverse", self.sweep.reverse.to_string()),
         ]
     }
 
@@ -260,13 +253,13 @@ impl Op for Scan {
             let first = sequence / inner * n * inner + sequence % inner;
             let mut held = start(self.element);
             for step in 0..n {
-                let position = if self.reverse { n - 1 - step } else { step };
+                let position = if self.sweep.reverse { n - 1 - step } else { step };
                 let at = first + position * inner;
                 let next = match wraps.filter(|_| !self.element.is_float()) {
                     Some(join) => self.element.wrapped(join(held as i128, x.values[at] as i128)),
                     None => join(held, x.values[at]),
                 };
-                values[at] = if self.exclusive { held } else { next };
+                values[at] = if self.sweep.exclusive { held } else { next };
                 held = next;
             }
         }
@@ -303,7 +296,8 @@ impl Candidate for Way<'_> {
 /// What sums all numbers before each one in rows of `u32`, input 0 to output 0, both of which are contiguous: steps for a sort.
 pub(super) fn running_counts(shape: Vec<Dim>, device: &Properties) -> Result<Implementation, Ineligible> {
     let axis = shape.len().saturating_sub(1);
-    let scan = Scan { operator: Operator::Sum, element: U32, axis, exclusive: true, reverse: false };
+    let sweep = Sweep { exclusive: true, reverse: false };
+    let scan = Scan { operator: Operator::Sum, element: U32, axis, sweep };
     let ty = TensorType { element: U32, shape };
     let layout = Layout::contiguous(&ty.shape);
     let counts = Operand { ty: ty.clone(), layout, is_param: false, kept: None };

@@ -156,7 +156,7 @@ impl Graph {
         let (ty, of_indices) =
             (self.operand("scatter_elements", x)?.clone(), self.operand("scatter_elements", indices)?.clone());
         let fits = |axis: usize| {
-            let room = ty.shape[axis].clone() - of_indices.shape[axis].clone();
+            let room = &ty.shape[axis] - &of_indices.shape[axis];
             axis == at || room.bounds().0 >= 0
         };
         if of_indices.rank() != ty.rank() || !(0..ty.rank()).all(fits) {

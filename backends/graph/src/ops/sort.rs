@@ -26,15 +26,39 @@ pub enum Gives {
     Top(usize),
 }
 
-/// A sort along an axis, of elements of up to 32 bits: smaller ones first, NaN last; or the other way round. Of equal elements the one with the lower index comes first.
+/// Which elements come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Smaller ones, and NaN last.
+    Ascending,
+    /// NaN, and then larger ones.
+    Descending,
+}
+
+/// Which elements [`Graph::top_k`] gives, and how it lists them. By default it is the largest, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Best {
+    /// Whether they are the largest, or else the smallest.
+    pub largest: bool,
+    /// Whether they come in the order of [`Graph::sort`], the best first, or else in that of their places.
+    pub sorted: bool,
+}
+
+impl Default for Best {
+    fn default() -> Self {
+        Self { largest: true, sorted: true }
+    }
+}
+
+/// A sort along an axis, of elements of up to 32 bits. Of equal elements the one with the lower index comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
     /// What comes out.
     pub gives: Gives,
     /// The axis.
     pub axis: usize,
-    /// Whether larger elements come first, and NaN before all.
-    pub descending: bool,
+    /// Which elements come first.
+    pub order: Order,
 }
 
 /// Errors of 64-bit types, which the graph's methods take apart.
@@ -59,7 +83,7 @@ impl Op for Sort {
     }
 
     fn attributes(&self) -> Vec<(&'static str, String)> {
-        let mut attributes = vec![("axis", self.axis.to_string()), ("descending", self.descending.to_string())];
+        let mut attributes = vec![("axis", self.axis.to_string()), ("order", format!("{:?}", self.order))];
         if let Gives::Top(k) = self.gives {
             attributes.push(("k", k.to_string()));
         }
@@ -107,7 +131,10 @@ impl Op for Sort {
                     (false, false) => a.partial_cmp(&b).unwrap_or(std::cmp::Ordering::Equal),
                     (a, b) => a.cmp(&b),
                 };
-                if self.descending { ascending.reverse() } else { ascending }
+                match self.order {
+                    Order::Ascending => ascending,
+                    Order::Descending => ascending.reverse(),
+                }
             });
             for (at, place) in order.into_iter().take(k).enumerate() {
                 let to = (outer * k + at) * inner + beside;
@@ -173,7 +200,7 @@ pub(in crate::ops) fn places_in_order(
     count: Dim,
     device: &Properties,
 ) -> Result<Implementation, Ineligible> {
-    let sort = Sort { gives: Gives::Places, axis: 0, descending: false };
+    let sort = Sort { gives: Gives::Places, axis: 0, order: Order::Ascending };
     let ty = TensorType { element, shape: vec![count] };
     let places = TensorType { element: ElementType::U32, shape: ty.shape.clone() };
     let x = Operand { layout: Layout::contiguous(&ty.shape), ty, is_param: false, kept: None };
@@ -183,36 +210,37 @@ pub(in crate::ops) fn places_in_order(
 
 #[trefoil_graph_macros::eager]
 impl Graph {
-    /// The elements of each row along `axis` in order, a negative axis counted from the last: smaller ones first, and NaN last; if `descending`, larger ones first, and NaN before all. Of floats -0 comes
-    /// before 0, but of `f64`, of which the two keep their order; and a NaN may come out with other bits.
+    /// The elements of each row along `axis` in order, a negative axis counted from the last; NaN is larger than all others. Of floats -0 is smaller than 0, but of `f64`, of which the two keep their
+    /// order; and a NaN may come out with other bits.
     ///
     /// ```
+    /// use trefoil_graph::ops::Order;
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", ElementType::F16, [32, 1000])?;
-    /// let sorted = graph.sort(x, -1, false)?;
+    /// let sorted = graph.sort(x, -1, Order::Ascending)?;
     /// # assert_eq!(graph.type_of(sorted)?, graph.type_of(x)?);
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors
     /// The tensor has no such axis.
-    pub fn sort(&mut self, x: Tensor, axis: isize, descending: bool) -> Result<Tensor, GraphError> {
+    pub fn sort(&mut self, x: Tensor, axis: isize, order: Order) -> Result<Tensor, GraphError> {
         let at = self.axes("sort", x, &[axis])?[0];
         if self.type_of(x)?.element.bytes() > 4 {
-            let places = self.argsort(x, axis, descending)?;
+            let places = self.argsort(x, axis, order)?;
             return self.gather_elements(x, places, axis);
         }
-        self.add_one(Sort { gives: Gives::Values, axis: at, descending }, &[x])
+        self.add_one(Sort { gives: Gives::Values, axis: at, order }, &[x])
     }
 
     /// Where the elements that [`Graph::sort`] gives are, as `u32` indices along the axis. Of equal elements, as -0 and 0 are, the one with the lower index comes first.
     ///
     /// # Errors
     /// The tensor has no such axis.
-    pub fn argsort(&mut self, x: Tensor, axis: isize, descending: bool) -> Result<Tensor, GraphError> {
+    pub fn argsort(&mut self, x: Tensor, axis: isize, order: Order) -> Result<Tensor, GraphError> {
         let at = self.axes("argsort", x, &[axis])?[0];
-        let places = Sort { gives: Gives::Places, axis: at, descending };
+        let places = Sort { gives: Gives::Places, axis: at, order };
         if self.type_of(x)?.element.bytes() <= 4 {
             return self.add_one(places, &[x]);
         }
@@ -223,14 +251,15 @@ impl Graph {
         self.gather_elements(by_low, by_high, axis)
     }
 
-    /// The `k` largest elements of each row along `axis`, or the smallest, with their places as `u32`: in the order of [`Graph::sort`], or, unless `sorted`, in the order of their places. NaN is
-    /// larger than all others, and of equal elements those with the lower indices are taken.
+    /// The `k` largest elements of each row along `axis`, or the smallest, with their places as `u32`, listed as [`Best`] says. NaN is larger than all others, and of equal elements those with the lower
+    /// indices are taken.
     ///
     /// ```
+    /// use trefoil_graph::ops::Best;
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", ElementType::F32, [4, 32_000])?;
-    /// let (values, places) = graph.top_k(x, 50, -1, true, true)?;
+    /// let (values, places) = graph.top_k(x, 50, -1, Best::default())?;
     /// assert_eq!(graph.type_of(places)?.to_string(), "u32[4, 50]");
     /// # assert_eq!(graph.type_of(values)?.to_string(), "f32[4, 50]");
     /// # Ok::<(), trefoil_graph::GraphError>(())
@@ -238,32 +267,26 @@ impl Graph {
     ///
     /// # Errors
     /// The tensor has no such axis, or `k` is not 1 to its extent.
-    pub fn top_k(
-        &mut self,
-        x: Tensor,
-        k: usize,
-        axis: isize,
-        largest: bool,
-        sorted: bool,
-    ) -> Result<(Tensor, Tensor), GraphError> {
+    pub fn top_k(&mut self, x: Tensor, k: usize, axis: isize, best: Best) -> Result<(Tensor, Tensor), GraphError> {
         let at = self.axes("top_k", x, &[axis])?[0];
         let ty = self.type_of(x)?.clone();
-        let op = Sort { gives: Gives::Top(k), axis: at, descending: largest };
+        let order = if best.largest { Order::Descending } else { Order::Ascending };
+        let op = Sort { gives: Gives::Top(k), axis: at, order };
         let mut places = if ty.element.bytes() > 4 {
             let narrow = TensorType { element: ElementType::U32, shape: ty.shape };
             // Refuses what is no k.
             let places = op.infer(&[narrow]).map_err(|error| GraphError::Op { op: "top_k".to_owned(), error })?;
-            let all = self.argsort(x, axis, largest)?;
+            let all = self.argsort(x, axis, order)?;
             self.narrow(all, axis, 0i64, places[0].shape[at].clone())?
         } else {
             let outputs = self.add_op(op, &[x])?;
-            if sorted {
+            if best.sorted {
                 return Ok((outputs[0], outputs[1]));
             }
             outputs[1]
         };
-        if !sorted {
-            places = self.sort(places, axis, false)?;
+        if !best.sorted {
+            places = self.sort(places, axis, Order::Ascending)?;
         }
         Ok((self.gather_elements(x, places, axis)?, places))
     }

@@ -42,7 +42,7 @@ impl Update {
         let whole = Layout::contiguous(&state.shape);
         match &self.part {
             Some(Part { axis, position }) => {
-                Layout { offset: position.clone() * whole.strides[*axis].clone(), strides: whole.strides }
+                Layout { offset: position * &whole.strides[*axis], strides: whole.strides }
             }
             None => whole,
         }
@@ -114,12 +114,12 @@ impl Op for Update {
         let extent = &state.shape[*axis];
         let fits = value.rank() == state.rank()
             && others(value) == others(state)
-            && (extent.clone() - value.shape[*axis].clone()).bounds().1 >= 0;
+            && (extent - &value.shape[*axis]).bounds().1 >= 0;
         if !fits {
             let expected = format!("the extents of {state}, but along axis {axis}, where it may have fewer");
             return Err(shape_error("value", value, expected));
         }
-        let room = extent.clone() - value.shape[*axis].clone() - position.clone();
+        let room = extent - &value.shape[*axis] - position;
         if position.bounds().1 < 0 || room.bounds().1 < 0 {
             let expected = format!("a position at which axis {axis} of {state} holds {value}");
             return Err(OpError::Attribute { attribute: "position", given: position.to_string(), expected });

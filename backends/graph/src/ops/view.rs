@@ -152,15 +152,15 @@ impl View for Reshape {
             (from, to) = (from + 1, to + 1);
             while old_product != new_product {
                 if new_product.bounds().1 < old_product.bounds().1 {
-                    new_product = new_product * output.shape[*new.get(to)?].clone();
+                    new_product = new_product * &output.shape[*new.get(to)?];
                     to += 1;
                 } else {
-                    old_product = old_product * old.get(from)?.0.clone();
+                    old_product = old_product * old.get(from)?.0;
                     from += 1;
                 }
             }
             for axis in first_old..from - 1 {
-                if *old[axis].1 != old[axis + 1].1.clone() * old[axis + 1].0.clone() {
+                if *old[axis].1 != old[axis + 1].1 * old[axis + 1].0 {
                     return None;
                 }
             }
@@ -282,7 +282,7 @@ impl Op for Narrow {
         let Some(extent) = input.shape.get(self.axis) else {
             return Err(axis_error(self.axis, input.rank()));
         };
-        let rest = extent.clone() - self.start.clone() - self.length.clone();
+        let rest = extent - &self.start - &self.length;
         if rest.bounds().0 < 0 || self.start.bounds().0 < 0 || self.length.bounds().0 < 0 {
             return Err(shape_error("x", input, self.expected(extent)));
         }
@@ -306,7 +306,7 @@ impl Op for Narrow {
 
 impl View for Narrow {
     fn layout(&self, _: &TensorType, layout: &Layout, _: &TensorType) -> Option<Layout> {
-        let offset = layout.offset.clone() + self.start.clone() * layout.strides[self.axis].clone();
+        let offset = &layout.offset + &self.start * &layout.strides[self.axis];
         Some(Layout { offset, strides: layout.strides.clone() })
     }
 }

@@ -48,6 +48,7 @@ macro_rules! values {
                         let of: fn(f32) -> $host = $of;
                         Self::$variant(floats.into_iter().map(of).collect())
                     })*
+                    _ => panic!("no values of {element}"),
                 }
             }
 

@@ -3,6 +3,7 @@
 use candle_core::{Result, Tensor};
 use trefoil::graph::ElementType;
 use trefoil::graph::ops::scatter::Update;
+use trefoil::graph::ops::sort::{Best, Order};
 
 use crate::case::Input::{Indices, Numbers, Shuffled};
 use crate::case::{Allowed, Case, FLOATS, NUMBERS, dims};
@@ -93,7 +94,8 @@ pub fn cases() -> Vec<Case> {
         |x| x[0].slice_assign(&[4..7, 1..3], &x[1]),
     ));
     for shape in [vec![1], vec![3, 17], vec![2, 3, 131]] {
-        for descending in [false, true] {
+        for order in [Order::Ascending, Order::Descending] {
+            let descending = order == Order::Descending;
             // Each number once: candle's order of equal ones is not settled.
             let input = || [Shuffled(shape.clone())];
             cases.push(
@@ -102,7 +104,7 @@ pub fn cases() -> Vec<Case> {
                     NUMBERS,
                     input(),
                     Allowed::Exact,
-                    move |g, x| g.sort(x[0], -1, descending),
+                    move |g, x| g.sort(x[0], -1, order),
                     move |x| sorted(&x[0], descending),
                 )
                 .long(),
@@ -113,7 +115,7 @@ pub fn cases() -> Vec<Case> {
                     NUMBERS,
                     input(),
                     Allowed::Exact,
-                    move |g, x| g.argsort(x[0], -1, descending),
+                    move |g, x| g.argsort(x[0], -1, order),
                     move |x| x[0].contiguous()?.arg_sort_last_dim(!descending),
                 )
                 .long(),
@@ -125,7 +127,7 @@ pub fn cases() -> Vec<Case> {
                     NUMBERS,
                     input(),
                     Allowed::Exact,
-                    move |g, x| Ok(g.top_k(x[0], k, -1, descending, true)?.0),
+                    move |g, x| Ok(g.top_k(x[0], k, -1, Best { largest: descending, sorted: true })?.0),
                     move |x| sorted(&x[0], descending)?.narrow(candle_core::D::Minus1, 0, k),
                 )
                 .long(),

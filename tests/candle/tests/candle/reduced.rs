@@ -5,6 +5,7 @@ use trefoil::graph::ElementType;
 use trefoil::graph::graph::GraphError;
 use trefoil::graph::ops::norm::NormOperands;
 use trefoil::graph::ops::reduce::Reduction;
+use trefoil::graph::ops::scan::Sweep;
 use trefoil::graph::{Graph, Tensor as Ours};
 
 use crate::case::Input::{self, Numbers, Shuffled};
@@ -117,7 +118,7 @@ pub fn cases() -> Vec<Case> {
             FLOATS,
             [Numbers(shape)],
             Allowed::Sum,
-            move |g, x| g.cumsum(x[0], axis, false, false),
+            move |g, x| g.cumsum(x[0], axis, Sweep::default()),
             move |x| x[0].cumsum(axis as usize),
         ));
     }

@@ -104,7 +104,7 @@ impl Encode {
         let code = words.bind(code);
         let of = words.word(code);
         let is_within = words.with(O::LessEqual, of, largest);
-        let beyond = if self.saturate { largest } else { infinity.unwrap_or(nan) };
+        let beyond = if self.saturates() { largest } else { infinity.unwrap_or(nan) };
         let of = words.word(code);
         let code = words.select(is_within, of, beyond);
         let of = words.word(magnitude);
@@ -145,7 +145,7 @@ impl Encode {
         let of = words.word(magnitude);
         let is_normal = words.with(O::GreaterEqual, of, 0x80_0000);
         let code = words.0.select(is_normal, normal, second);
-        let most = words.0.u32(if self.saturate { 254 } else { 255 });
+        let most = words.0.u32(if self.saturates() { 254 } else { 255 });
         let code = words.0.math(MathFunction::Min, vec![code, most]);
         let of = words.word(magnitude);
         let is_finite = words.with(O::Less, of, 0x7f80_0000);
@@ -164,7 +164,7 @@ impl Encode {
         let wide = if is_unsigned { Scalar::U32 } else { Scalar::I32 };
         let same = words.0.type_of(x).scalar() == Some(wide);
         let mut whole = if same { x } else { words.0.convert(x, wide) };
-        if self.saturate {
+        if self.saturates() {
             let mut bound = |function, bound: i64, words: &mut Words<'_, '_>| {
                 let literal = if is_unsigned { Literal::U32(bound.max(0) as u32) } else { Literal::I32(bound as i32) };
                 let bound = words.0.literal(literal);

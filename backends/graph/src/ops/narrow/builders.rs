@@ -1,6 +1,6 @@
 //! The methods of [`Graph`] for codes of narrow types.
 
-use super::{Decode, Encode, Narrow, Rounding};
+use super::{Decode, Encode, Narrow, Overflow, Rounding};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
@@ -9,17 +9,17 @@ use crate::types::{ElementType, Shape, TensorType};
 
 #[trefoil_graph_macros::eager]
 impl Graph {
-    /// Numbers as codes of a narrow type, one in each `u8`; what saturates, and what becomes of what lies between two neighbours, says [`Encode`].
+    /// Numbers as codes of a narrow type, one in each `u8`; what becomes of what is beyond its numbers, and of what lies between two neighbours, says [`Encode`].
     ///
     /// # Errors
     /// `x` is `f64` or of 64-bit integers, or a float becomes an integer's code; or the type does not know the rounding, or always saturates.
     ///
     /// ```
-    /// use trefoil_graph::ops::{Narrow, Rounding};
+    /// use trefoil_graph::ops::{Narrow, Overflow, Rounding};
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", ElementType::F32, vec![Dim::from(64usize)])?;
-    /// let codes = graph.encode(x, Narrow::Float8E4M3, true, Rounding::Nearest)?;
+    /// let codes = graph.encode(x, Narrow::Float8E4M3, Overflow::Saturated, Rounding::Nearest)?;
     /// assert_eq!(graph.type_of(codes)?.to_string(), "u8[64]");
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
@@ -27,11 +27,11 @@ impl Graph {
         &mut self,
         x: Tensor,
         narrow: Narrow,
-        saturate: bool,
+        overflow: Overflow,
         rounding: Rounding,
     ) -> Result<Tensor, GraphError> {
         let from = self.operand("encode", x)?.element;
-        self.add_one(Encode { from, narrow, saturate, rounding }, &[x])
+        self.add_one(Encode { from, narrow, overflow, rounding }, &[x])
     }
 
     /// The numbers of a narrow type's codes, of which one stands in each `u8`.

@@ -61,24 +61,25 @@ fn rounded(sizes: &[f64], size: f64, rounding: Rounding, is_scale: bool) -> u32 
 
 /// The code of a number, by the type's [`sizes`].
 pub(super) fn code(op: &Encode, sizes: &[f64], value: f64) -> u8 {
-    let Encode { narrow, saturate, rounding, .. } = *op;
+    let Encode { narrow, rounding, .. } = *op;
+    let saturates = op.saturates();
     let code = match narrow.format() {
         Format::Integer { bits, signed } => {
             let whole = if rounding == Rounding::Nearest { value.round_ties_even() } else { value.trunc() };
             // Floats are cast to 32 bits.
             let whole = if op.from.is_float() { i128::from(whole as i32) } else { whole as i128 };
             let least = if signed { -(1 << (bits - 1)) } else { 0 };
-            let whole = if saturate { whole.clamp(least, least + (1 << bits) - 1) } else { whole };
+            let whole = if saturates { whole.clamp(least, least + (1 << bits) - 1) } else { whole };
             whole as u32 & ((1 << bits) - 1)
         }
         Format::Scale if !value.is_finite() => 255,
         Format::Scale => match rounded(sizes, value.abs().max(sizes[0]), rounding, true) {
-            255 if saturate => 254,
+            255 if saturates => 254,
             code => code,
         },
         Format::Float(float) => {
             let sign = u32::from(value.is_sign_negative()) << (float.exponent_bits + float.mantissa_bits);
-            let beyond = if saturate { float.largest } else { float.infinity.unwrap_or(float.nan) };
+            let beyond = if saturates { float.largest } else { float.infinity.unwrap_or(float.nan) };
             let magnitude = match value.abs() {
                 size if size.is_nan() => float.nan,
                 size => {

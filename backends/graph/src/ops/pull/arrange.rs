@@ -59,7 +59,7 @@ impl Op for Tile {
         if let Some(negative) = self.repeats.iter().find(|times| times.bounds().0 < 0) {
             return Err(attribute_error("repeats", negative, "numbers that are not negative"));
         }
-        let shape = x.shape.iter().zip(&self.repeats).map(|(extent, times)| extent.clone() * times.clone());
+        let shape = x.shape.iter().zip(&self.repeats).map(|(extent, times)| extent * times);
         Ok(vec![TensorType { element: x.element, shape: shape.collect() }])
     }
 

@@ -57,8 +57,8 @@ impl Op for Pad {
         }
         let mut output = x.clone();
         for (axis, [front, behind]) in self.pads.iter().enumerate() {
-            let extent = x.shape[axis].clone();
-            let padded = extent.clone() + front.clone() + behind.clone();
+            let extent = &x.shape[axis];
+            let padded = extent + front + behind;
             if padded.bounds().0 < 0 {
                 let expected = format!("axis {axis} to hold what {front} and {behind} take away");
                 return Err(shape_error("x", x, expected));

@@ -75,12 +75,12 @@ impl Convolution {
     /// The extent of the result along an axis.
     fn extent(&self, slide: &Slide, extent: &Dim, size: &Dim) -> Dim {
         let Slide { stride, dilation, padding: [front, behind], output_padding } = slide;
-        let reach = (size.clone() - 1i64) * dilation.clone();
-        let padding = front.clone() + behind.clone();
+        let reach = (size - 1i64) * dilation;
+        let padding = front + behind;
         if self.transposed {
-            return (extent.clone() - 1i64) * stride.clone() + reach + 1i64 + output_padding.clone() - padding;
+            return (extent - 1i64) * stride + reach + 1i64 + output_padding - padding;
         }
-        (extent.clone() + padding - reach - 1i64).quotient(stride) + 1i64
+        (extent + padding - reach - 1i64).quotient(stride) + 1i64
     }
 
     fn check(&self, slide: &Slide) -> Result<(), OpError> {
@@ -150,8 +150,8 @@ impl Op for Convolution {
         let mut shape = vec![x.shape[0].clone(), outputs];
         for ((slide, extent), size) in self.slides.iter().zip(&x.shape[2..]).zip(self.sizes(weight)) {
             self.check(slide)?;
-            let reach = (size.clone() - 1i64) * slide.dilation.clone() + 1i64;
-            let room = extent.clone() + slide.padding[0].clone() + slide.padding[1].clone() - reach;
+            let reach = (size - 1i64) * &slide.dilation + 1i64;
+            let room = extent + &slide.padding[0] + &slide.padding[1] - reach;
             let extent = self.extent(slide, extent, size);
             let fits = self.transposed || room.bounds().0 >= 0;
             if !fits || extent.bounds().0 < 0 || size.bounds().0 < 1 {

@@ -81,7 +81,7 @@ impl Op for GatherElements {
         expect_integers("indices", indices)?;
         let fits = indices.rank() == x.rank()
             && (0..x.rank()).filter(|axis| *axis != self.axis).all(|axis| {
-                let room = x.shape[axis].clone() - indices.shape[axis].clone();
+                let room = &x.shape[axis] - &indices.shape[axis];
                 room.bounds().0 >= 0
             });
         if !fits {

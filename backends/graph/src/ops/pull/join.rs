@@ -33,7 +33,7 @@ impl Op for Concat {
                     format!("the extents of {first} but along axis {}", self.axis),
                 ));
             }
-            output.shape[self.axis] = output.shape[self.axis].clone() + other.shape[self.axis].clone();
+            output.shape[self.axis] = &output.shape[self.axis] + &other.shape[self.axis];
         }
         Ok(vec![output])
     }

@@ -35,7 +35,7 @@ pub struct Triangle {
 
 /// The diagonal that a matrix has, or just does not have, which is nearest to a given one: a row is added to it, and the sum must be a coordinate.
 pub(super) fn nearest_diagonal(diagonal: &Dim, rows: &Dim, columns: &Dim) -> Dim {
-    diagonal.minimum(columns).maximum(&(Dim::from(0i64) - rows.clone()))
+    diagonal.minimum(columns).maximum(&-rows)
 }
 
 impl Op for OneHot {

@@ -36,8 +36,8 @@ fn windows_of(windows: &[Window], image: &[Dim]) -> Result<(Vec<Dim>, Vec<Dim>),
         if [size, stride, dilation].iter().any(|number| number.bounds().0 < 1) {
             return wrong(window, "a size, a stride and a dilation of at least 1".to_owned());
         }
-        let reach = (size.clone() - 1i64) * dilation.clone() + 1i64;
-        let room = extent.clone() + front.clone() + behind.clone() - reach;
+        let reach = (size - 1i64) * dilation + 1i64;
+        let room = extent + front + behind - reach;
         if front.bounds().0 < 0 || behind.bounds().0 < 0 || room.bounds().0 < 0 {
             return wrong(window, format!("a window that {extent} positions hold with padding that is not negative"));
         }

@@ -74,15 +74,15 @@ impl Window {
 
     /// How many windows there are along an axis.
     pub(super) fn count(&self, extent: &Dim) -> Dim {
-        let reach = (self.size.clone() - 1i64) * self.dilation.clone();
-        let [front, behind] = self.padding.clone();
-        let room = extent.clone() + front.clone() + behind - reach - 1i64;
+        let reach = (&self.size - 1i64) * &self.dilation;
+        let [front, behind] = &self.padding;
+        let room = extent + front + behind - reach - 1i64;
         if !self.ceil {
             return room.quotient(&self.stride) + 1i64;
         }
-        let count = (room + self.stride.clone() - 1i64).quotient(&self.stride) + 1i64;
+        let count = (room + &self.stride - 1i64).quotient(&self.stride) + 1i64;
         // The last one starts at an element or in the padding in front.
-        let starting = (extent.clone() + front - 1i64).quotient(&self.stride) + 1i64;
+        let starting = (extent + front - 1i64).quotient(&self.stride) + 1i64;
         count.minimum(&starting)
     }
 }
@@ -134,9 +134,9 @@ impl Op for Pool {
                 let expected = "a size, a stride and a dilation of at least 1";
                 return Err(attribute_error("windows", format!("{window:?}"), expected));
             }
-            let reach = (size.clone() - 1i64) * dilation.clone() + 1i64;
-            let padded = x.shape[axis].clone() + front.clone() + behind.clone();
-            let inside = |pad: &Dim| pad.bounds().0 >= 0 && (reach.clone() - pad.clone()).bounds().0 > 0;
+            let reach = (size - 1i64) * dilation + 1i64;
+            let padded = &x.shape[axis] + front + behind;
+            let inside = |pad: &Dim| pad.bounds().0 >= 0 && (&reach - pad).bounds().0 > 0;
             if !inside(front) || !inside(behind) {
                 let expected = format!("padding from 0 to less than the window's {reach} positions");
                 return Err(attribute_error("windows", format!("{window:?}"), expected));

@@ -19,6 +19,15 @@ pub struct DynamicSlice {
     pub extents: Vec<Dim>,
 }
 
+/// What becomes of the part of an update that reaches behind the end of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Overhang {
+    /// It is left out.
+    Dropped,
+    /// It goes on at the axis's beginning.
+    Wrapped,
+}
+
 /// `x` with a part of it replaced by an update.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UpdateSlice {
@@ -26,8 +35,8 @@ pub struct UpdateSlice {
     pub batch_axes: usize,
     /// Where the part starts along the axes behind them; otherwise an input tells.
     pub starts: Option<Vec<Dim>>,
-    /// Whether what reaches behind the end of an axis goes on at its beginning.
-    pub wraps: bool,
+    /// What becomes of what reaches behind the end of an axis.
+    pub overhang: Overhang,
 }
 
 /// How many axes starts are for.
@@ -71,7 +80,7 @@ impl Op for DynamicSlice {
         let (x, starts) = (&inputs[0], &inputs[1]);
         let named = named(starts, x, self.batch_axes)?;
         let extents = &x.shape[self.batch_axes..self.batch_axes + named];
-        let fits = |(all, own): (&Dim, &Dim)| own.bounds().0 >= 0 && (all.clone() - own.clone()).bounds().0 >= 0;
+        let fits = |(all, own): (&Dim, &Dim)| own.bounds().0 >= 0 && (all - own).bounds().0 >= 0;
         if self.extents.len() != named || !extents.iter().zip(&self.extents).all(fits) {
             let expected = format!("{named} extents that {x} has behind its first {} axes", self.batch_axes);
             return Err(attribute_error("extents", format!("{:?}", self.extents), expected));
@@ -128,7 +137,7 @@ impl UpdateSlice {
 }
 
 impl Op for UpdateSlice {
-    pull_op!(moves, "update_slice", batch_axes, starts, wraps);
+    pull_op!(moves, "update_slice", batch_axes, starts, overhang);
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         let count = if self.starts.is_some() { 2 } else { 3 };
@@ -141,7 +150,7 @@ impl Op for UpdateSlice {
             return Err(attribute_error("starts", format!("{:?}", self.starts), expected));
         }
         let fits = |axis: usize| {
-            let room = x.shape[axis].clone() - update.shape[axis].clone();
+            let room = &x.shape[axis] - &update.shape[axis];
             if (self.batch_axes..behind).contains(&axis) { room.bounds().0 >= 0 } else { room.is(0) }
         };
         if update.rank() != x.rank() || !(0..x.rank()).all(fits) {
@@ -149,8 +158,8 @@ impl Op for UpdateSlice {
             return Err(shape_error("update", update, expected));
         }
         for (start, axis) in self.starts.iter().flatten().zip(self.batch_axes..) {
-            let room = x.shape[axis].clone() - update.shape[axis].clone() - start.clone();
-            if start.bounds().0 < 0 || !self.wraps && room.bounds().0 < 0 {
+            let room = &x.shape[axis] - &update.shape[axis] - start;
+            if start.bounds().0 < 0 || self.overhang == Overhang::Dropped && room.bounds().0 < 0 {
                 let expected = format!("a start at which {x} holds the update, {update}, along axis {axis}");
                 return Err(attribute_error("starts", start, expected));
             }
@@ -180,8 +189,10 @@ impl Op for UpdateSlice {
                 let extent = x.shape[self.batch_axes + axis] as i64;
                 *place = match start {
                     -1 => -1,
-                    start if self.wraps => (*place - start).rem_euclid(extent),
-                    start => *place - start,
+                    start => match self.overhang {
+                        Overhang::Dropped => *place - start,
+                        Overhang::Wrapped => (*place - start).rem_euclid(extent),
+                    },
                 };
             }
             at(update, &source).or_else(|| at(x, position)).unwrap_or(0.0)
@@ -214,7 +225,10 @@ impl Moves for UpdateSlice {
                 None => start_on(machine, 2, batch, axis),
             };
             let behind = given.at[self.batch_axes + axis] - start;
-            let from = if self.wraps { machine.modulo(behind, extent) } else { behind };
+            let from = match self.overhang {
+                Overhang::Dropped => behind,
+                Overhang::Wrapped => machine.modulo(behind, extent),
+            };
             inside = inside & !machine.less(start, zero) & machine.within(from, own);
             source.push(from);
         }
@@ -250,17 +264,18 @@ impl Graph {
         self.add_one(DynamicSlice { batch_axes, extents: extents.to_vec() }, &[x, starts])
     }
 
-    /// `x` with a part of it replaced by `update`, at starts as those of [`Graph::dynamic_slice`]. What reaches behind an axis's end goes on at its beginning if it `wraps`, and is left out otherwise; for a
-    /// negative start nothing is replaced. What stays on the device from run to run, and is updated there without a copy, is a state ([`Graph::update`]).
+    /// `x` with a part of it replaced by `update`, at starts as those of [`Graph::dynamic_slice`]. `overhang` says what becomes of what reaches behind an axis's end; for a negative start nothing is
+    /// replaced. What stays on the device from run to run, and is updated there without a copy, is a state ([`Graph::update`]).
     ///
     /// ```
+    /// use trefoil_graph::ops::Overhang;
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
     /// // A cache of keys, to which each sequence adds its own from where it is.
     /// let cache = g.input("cache", ElementType::F16, [4, 2048, 128])?;
     /// let keys = g.input("keys", ElementType::F16, [4, 1, 128])?;
     /// let lengths = g.input("lengths", ElementType::U32, [4, 1])?;
-    /// let cache = g.update_slice(cache, keys, lengths, 1, false)?;
+    /// let cache = g.update_slice(cache, keys, lengths, 1, Overhang::Dropped)?;
     /// assert_eq!(g.type_of(cache)?.to_string(), "f16[4, 2048, 128]");
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
@@ -273,9 +288,9 @@ impl Graph {
         update: Tensor,
         starts: Tensor,
         batch_axes: usize,
-        wraps: bool,
+        overhang: Overhang,
     ) -> Result<Tensor, GraphError> {
-        self.add_one(UpdateSlice { batch_axes, starts: None, wraps }, &[x, update, starts])
+        self.add_one(UpdateSlice { batch_axes, starts: None, overhang }, &[x, update, starts])
     }
 
     /// `x` with a part of it replaced by `update`, from known `starts` along the first axes on, or from what each run decides.
@@ -283,6 +298,7 @@ impl Graph {
     /// # Errors
     /// The elements differ, or `x` does not hold the update there.
     pub fn update_slice_at(&mut self, x: Tensor, update: Tensor, starts: &[Dim]) -> Result<Tensor, GraphError> {
-        self.add_one(UpdateSlice { batch_axes: 0, starts: Some(starts.to_vec()), wraps: false }, &[x, update])
+        let op = UpdateSlice { batch_axes: 0, starts: Some(starts.to_vec()), overhang: Overhang::Dropped };
+        self.add_one(op, &[x, update])
     }
 }

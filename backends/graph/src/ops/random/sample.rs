@@ -3,6 +3,8 @@
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
+use crate::ops::scan::Sweep;
+use crate::ops::sort::{Best, Order};
 use crate::types::{ElementType, TensorType};
 
 use ElementType::F32;
@@ -89,11 +91,11 @@ impl Graph {
         let (x, places) = match how.top_k {
             Some(k) => {
                 count = Dim::from(k);
-                let (values, places) = self.top_k(x, k, -1, true, true)?;
+                let (values, places) = self.top_k(x, k, -1, Best::default())?;
                 (values, Some(places))
             }
             None if how.top_p < 1.0 => {
-                let places = self.argsort(x, -1, true)?;
+                let places = self.argsort(x, -1, Order::Descending)?;
                 (self.gather_elements(x, places, -1)?, Some(places))
             }
             None => (x, None),
@@ -101,7 +103,7 @@ impl Graph {
         let chances = self.cut(x, how)?;
 
         // The first at which the running sum passes a random part of the total. Sums of many numbers may go down by a rounding, so that what has no chance is left out by itself.
-        let running = self.cumsum(chances, -1, false, false)?;
+        let running = self.cumsum(chances, -1, Sweep::default())?;
         let total = self.narrow(running, -1, count - 1, 1i64)?;
         let mut one_each = shape.clone();
         if let Some(last) = one_each.last_mut() {
@@ -141,7 +143,7 @@ impl Graph {
         let zero = self.scalar(0.0, F32)?;
         let mut chances = all;
         if how.top_p < 1.0 {
-            let before = self.cumsum(all, -1, true, false)?;
+            let before = self.cumsum(all, -1, Sweep { exclusive: true, ..Sweep::default() })?;
             let most = self.scalar(how.top_p, F32)?;
             let is_within = self.lt(before, most)?;
             chances = self.where_(is_within, chances, zero)?;

@@ -13,7 +13,7 @@ use super::super::levels::{Level, count, innermost_first, merged_in_all};
 use super::super::support::{
     LAUNCH, is_worth_a_pipeline, kernel_time, number, power_of_two, specialised, transfer_time, upper,
 };
-use super::Scan;
+use super::{Scan, Sweep};
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
 
@@ -64,14 +64,7 @@ impl Launch {
         self.lines.clone() * columns
     }
 
-    fn step(
-        &self,
-        kernel: &Kernel,
-        bindings: [Slot; 4],
-        part: Part,
-        exclusive: bool,
-        reverse: bool,
-    ) -> Result<Step, Ineligible> {
+    fn step(&self, kernel: &Kernel, bindings: [Slot; 4], part: Part, sweep: Sweep) -> Result<Step, Ineligible> {
         // Rows of words are done in 48 registers; columns hold more.
         let of_words = kernel.bindings.iter().all(|binding| binding.element.size <= 4);
         let resident = if self.walk == Walk::Rows && of_words { 5 } else { 1 };
@@ -86,8 +79,8 @@ impl Launch {
         ];
         let kernel = specialised(kernel, &constants)?;
         let params = vec![
-            ParamValue::Bool(exclusive),
-            ParamValue::Bool(reverse),
+            ParamValue::Bool(sweep.exclusive),
+            ParamValue::Bool(sweep.reverse),
             ParamValue::Dims(vec![self.lines.clone(), self.inner.clone(), self.n.clone()]),
             ParamValue::Dims(self.strides.to_vec()),
             ParamValue::Dim(number(i64::try_from(self.levels.len()).unwrap_or(0))),
@@ -193,9 +186,8 @@ pub(super) fn implement(
     let slots = |before, totals| [Slot::Input(0), Slot::Output(0), before, totals];
     // A binding that is written holds something.
     let value = kernels.scan.bindings.get(3).map_or(4, |binding| i64::from(binding.element.size));
-    let (exclusive, reverse) = (scan.exclusive, scan.reverse);
     if pieces < 2 {
-        let step = launch.step(&kernels.scan, slots(Slot::Empty, Slot::Scratch(0)), Part::Whole, exclusive, reverse)?;
+        let step = launch.step(&kernels.scan, slots(Slot::Empty, Slot::Scratch(0)), Part::Whole, scan.sweep)?;
         let cost = kernel_time(device, transfer_time(2.0 * bytes));
         return Ok(Implementation { steps: vec![step], scratch: vec![number(value)], cost });
     }
@@ -219,9 +211,9 @@ pub(super) fn implement(
     let between = [found.clone(), before.clone(), Slot::Empty, nothing.clone()];
     let steps = vec![
         // It writes no result.
-        launch.step(&kernels.scan, slots(Slot::Empty, found), Part::Totals, exclusive, reverse)?,
-        totals.step(&kernels.parts, between, Part::Whole, true, false)?,
-        launch.step(&kernels.scan, slots(before, nothing), Part::Rest, exclusive, reverse)?,
+        launch.step(&kernels.scan, slots(Slot::Empty, found), Part::Totals, scan.sweep)?,
+        totals.step(&kernels.parts, between, Part::Whole, Sweep { exclusive: true, reverse: false })?,
+        launch.step(&kernels.scan, slots(before, nothing), Part::Rest, scan.sweep)?,
     ];
     let part = sequences * pieces * value;
     let cost = kernel_time(device, transfer_time(3.0 * bytes) + 2.0 * LAUNCH);

@@ -28,7 +28,7 @@ impl Candidate for Rows<'_> {
         contiguous(request.inputs)?;
         let (columns, wanted) = (&x.shape[self.0.axis], &request.outputs[0].shape[self.0.axis]);
         let count: Dim = x.shape[..self.0.axis].iter().cloned().product();
-        let order = order(x.element, self.0.descending, gives != Gives::Values);
+        let order = order(x.element, self.0.order, gives != Gives::Values);
         let width = x.element.bytes() as usize;
         let function = move |reads: &[&[u8]], writes: &mut [&mut [u8]], sizes: &[i64]| {
             let sizes = lengths("sort of rows", sizes)?;

@@ -1,10 +1,11 @@
 //! The order of elements in numbers.
 
+use super::Order;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::types::ElementType;
 
 /// How bits of a type, in the upper part of a word, become ranks: what `trefoil_kernels::sort::order::rank_of` takes.
-pub(super) fn order(element: ElementType, descending: bool, equal_zeros: bool) -> [u32; 5] {
+pub(super) fn order(element: ElementType, order: Order, equal_zeros: bool) -> [u32; 5] {
     const SIGN: u32 = 1 << 31;
     let infinity = match element {
         ElementType::F16 => 0x7c00 << 16,
@@ -16,7 +17,7 @@ pub(super) fn order(element: ElementType, descending: bool, equal_zeros: bool) -
         (false, true) => [0, u32::MAX, SIGN, SIGN],
         (false, false) => [0, u32::MAX, 0, 0],
     };
-    [zero, largest, negative, positive, if descending { u32::MAX } else { 0 }]
+    [zero, largest, negative, positive, if order == Order::Descending { u32::MAX } else { 0 }]
 }
 
 impl Graph {

@@ -15,7 +15,7 @@ use super::super::support::{
     LAUNCH, instance, kernel_time, number, power_of_two, specialised, steps_within, transfer_time, upper,
 };
 use super::order::order;
-use super::{Gives, Sort};
+use super::{Gives, Order, Sort};
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
 use crate::types::{ElementType, Layout, TensorType};
@@ -97,7 +97,7 @@ impl<'a> Work<'a> {
         let (whole, short) = (rows_after_rows(shape, axis, &n), rows_after_rows(shape, axis, &k));
         let rows = Rows::new(shape, axis, [&x.layout.strides, &results, &whole, &short])?;
         // Of values alone, zeros keep their signs.
-        let order = order(x.ty.element, sort.descending, sort.gives != Gives::Values);
+        let order = order(x.ty.element, sort.order, sort.gives != Gives::Values);
         Ok(Self { x, sort, n, k, rows, order, steps: Vec::new(), scratch: Vec::new() })
     }
 
@@ -112,7 +112,7 @@ impl<'a> Work<'a> {
     }
 
     fn order(&self) -> ParamValue {
-        ParamValue::Dims(self.order.iter().map(|word| Dim::from(i64::from(*word))).collect())
+        ParamValue::Dims(self.order.iter().map(|word| Dim::from(*word)).collect())
     }
 
     /// Where values and places go, and whether they are wanted.
@@ -264,8 +264,8 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
     let flat =
         Rows::new(&[count.clone(), number(length)], 1, [&[number(length), number(1)], &[Dim::from(k), number(1)]])?;
     let nothing = work.nothing();
-    let plain = order(ElementType::U32, false, true);
-    let plain = ParamValue::Dims(plain.iter().map(|word| Dim::from(i64::from(*word))).collect());
+    let plain = order(ElementType::U32, Order::Ascending, true);
+    let plain = ParamValue::Dims(plain.iter().map(|word| Dim::from(*word)).collect());
     let shape = [count.clone(), number(length), Dim::from(k), number(width)];
     let params = rows_params(shape, [number(1), number(1)], flat.params(&[0, 1]), plain, [false, false, true]);
     let grid = Grid::Workgroups(count.quotient_up(rows::HELD as i64 / width));

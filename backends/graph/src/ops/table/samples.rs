@@ -6,8 +6,9 @@ mod models;
 use super::{Accuracy, Sample};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::ops::narrow::{Narrow, Rounding};
+use crate::ops::narrow::{Narrow, Overflow, Rounding};
 use crate::ops::pull::pool::Window;
+use crate::ops::pull::slices::Overhang;
 use crate::ops::random::{Distribution, Random, Sampling};
 use crate::ops::scatter::Update;
 use crate::types::{ElementType, TensorType};
@@ -115,7 +116,7 @@ const RANDOM: &[Sample] = samples! {
 const NARROW: &[Sample] = samples! {
     "encode" Exact "the codes of x in a type of eight bits or fewer: floats round to the nearest, ties to even; what is beyond saturates or not" |g, element| {
         let x = matrix(g, element)?;
-        g.encode(x, Narrow::I4, true, Rounding::Nearest)
+        g.encode(x, Narrow::I4, Overflow::Saturated, Rounding::Nearest)
     };
     "decode" Exact "the numbers of codes, in the type that `to` says" |g, element| {
         let codes = matrix(g, ElementType::U8)?;
@@ -153,7 +154,7 @@ const INDEXING: &[Sample] = samples! {
     "update_slice" Exact "x with y_(s + j) = u_j for starts s" |g, element| {
         let (x, starts) = (matrix(g, element)?, g.input("starts", ElementType::U32, dims(&[2]))?);
         let update = g.input("update", element, dims(&[2, 2]))?;
-        g.update_slice(x, update, starts, 0, false)
+        g.update_slice(x, update, starts, 0, Overhang::Dropped)
     };
     "update" Exact "the new version of a state: s with y_(p + j) = u_j along an axis, in its own memory" |g, element| {
         let (state, value) = (g.state("state", element, dims(&[4, 4]))?, g.input("value", element, dims(&[1, 4]))?);

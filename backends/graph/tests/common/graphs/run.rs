@@ -35,7 +35,10 @@ pub struct Outcome {
 pub fn typed(element: ElementType, values: &[f64]) -> Values {
     macro_rules! of {
         ($($variant:ident => $map:expr),* $(,)?) => {
-            match element { $(ElementType::$variant => Values::$variant(values.iter().map($map).collect()),)* }
+            match element {
+                $(ElementType::$variant => Values::$variant(values.iter().map($map).collect()),)*
+                _ => panic!("no values of {element}"),
+            }
         };
     }
     of! {

@@ -8,6 +8,8 @@ use crate::ops::pull::border::Border;
 use crate::ops::pull::pool::{Pooling, Window};
 use crate::ops::pull::resize::{Interpolation, ResizeAxis};
 use crate::ops::pull::sample::{GridSample, Outside, Sampling};
+use crate::ops::scan::Sweep;
+use crate::ops::sort::{Best, Order};
 use crate::types::ElementType;
 
 /// Family by family.
@@ -110,30 +112,30 @@ const WINDOWS: &[Sample] = samples! {
 const ORDERS: &[Sample] = samples! {
     "cumsum" Sums "y_i = x_0 + .. + x_i, or without x_i, or from the other end" |g, element| {
         let x = matrix(g, element)?;
-        g.cumsum(x, 0, false, false)
+        g.cumsum(x, 0, Sweep::default())
     };
     "cumprod" Sums "y_i = x_0 .. x_i, or without x_i, or from the other end" |g, element| {
         let x = matrix(g, element)?;
-        g.cumprod(x, 0, false, false)
+        g.cumprod(x, 0, Sweep::default())
     };
     "cummax" Exact "the largest up to i; NaN if there is one" |g, element| {
         let x = matrix(g, element)?;
-        g.cummax(x, 0, false, false)
+        g.cummax(x, 0, Sweep::default())
     };
     "cummin" Exact "the smallest up to i; NaN if there is one" |g, element| {
         let x = matrix(g, element)?;
-        g.cummin(x, 0, false, false)
+        g.cummin(x, 0, Sweep::default())
     };
-    "sort" Exact ["axis", "descending"] "elements in order, NaN last" |g, element| {
+    "sort" Exact ["axis", "order"] "elements in order, NaN last" |g, element| {
         let x = matrix(g, element)?;
-        g.sort(x, 0, false)
+        g.sort(x, 0, Order::Ascending)
     };
-    "argsort" Exact ["axis", "descending"] "where the sorted elements are; the lower index first of equal ones" |g, element| {
+    "argsort" Exact ["axis", "order"] "where the sorted elements are; the lower index first of equal ones" |g, element| {
         let x = matrix(g, element)?;
-        g.argsort(x, 0, false)
+        g.argsort(x, 0, Order::Ascending)
     };
     "top_k" Exact ["k", "axis", "largest", "sorted"] "the k largest or smallest and where they are" |g, element| {
         let x = matrix(g, element)?;
-        Ok(g.top_k(x, 2, 0, true, true)?.0)
+        Ok(g.top_k(x, 2, 0, Best::default())?.0)
     };
 };
