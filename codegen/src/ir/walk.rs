@@ -240,7 +240,7 @@ fn reaches_out(block: &[Statement], found: &dyn Fn(&StatementKind) -> bool) -> b
 }
 
 /// Calls `visit` with every statement of a block and of the blocks inside it, outer before inner.
-pub fn statements(block: &Block, visit: &mut dyn FnMut(&Statement)) {
+pub fn statements(block: &[Statement], visit: &mut dyn FnMut(&Statement)) {
     for statement in block {
         visit(statement);
         // As `blocks` has it, without a list: this is the walk of all walks.
