@@ -182,6 +182,7 @@ fn finds(x: &[u32], y: &mut [u32]) {
     let i = global_index();
     let first = found(x[i], &mut scratch);
     let second = found(first, &mut scratch);
+    barrier();
     let other = across(first + 7 * second, &mut scratch);
     y[i] = first + 3 * other;
 }
