@@ -475,7 +475,7 @@ fn must_wait(function: &Function, collective: &[bool], statement: &Statement, wa
     }
     let is_waiting = |root: Root| waiting.iter().any(|place| place.root == root);
     let mut found = false;
-    statements(&vec![statement.clone()], &mut |statement| {
+    statements(std::slice::from_ref(statement), &mut |statement| {
         found |= match &statement.kind {
             StatementKind::Barrier
             | StatementKind::UniformLoad { .. }

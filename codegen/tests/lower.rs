@@ -234,6 +234,53 @@ fn packed_halves_do_not_touch_their_neighbours() {
     }
 }
 
+/// Vectors that fill words are read a word at a time, each word once, from where one computation says.
+#[test]
+fn an_element_of_packed_vectors_is_read_once() {
+    let source = "#[kernel(workgroup(64))]
+        fn k(x: &[Vec4<f16>], z: &[Vec4<u8>], at: &[u32], y: &mut [f32]) {
+            let i = global_index();
+            if i < y.len() {
+                let four = x[at[i] as usize];
+                let bytes = z[i];
+                let sum = four.x.to_f32() + 10.0 * four.y.to_f32() + 100.0 * four.z.to_f32() + 1000.0 * four.w.to_f32();
+                y[i] = sum + (bytes.x as u32 + bytes.y as u32 + bytes.z as u32 + bytes.w as u32) as f32;
+            }
+        }";
+    let outputs = parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    let half = |value: u32| u32::from(half::f16::from_f32(value as f32).to_bits());
+    let x: Vec<u32> = (0..3).flat_map(|i| [half(i + 1) | half(i + 2) << 16, half(i + 3) | half(i + 4) << 16]).collect();
+    let z: Vec<u32> = (0..3).map(|i| i | 20 << 8 | 30 << 16 | 250 << 24).collect();
+    for target in [Target::Wgsl, Target::Spirv] {
+        let lowered = lowered(&module, target, Features::NONE);
+        let mut loads = [0; 4];
+        for function in lowered.module.functions.iter().map(|(_, function)| function).chain([&lowered.module.entry]) {
+            function.live(&function.body, &mut |expression| {
+                if let ExpressionKind::Load(place) = &function.expressions[expression].kind
+                    && let Root::Binding(binding) = place.root
+                {
+                    loads[binding as usize] += 1;
+                }
+            });
+        }
+        assert_eq!(loads, [1, 1, 1, 0], "{}", target.name());
+        // Past the ends of `x` and `z` lie words that are not zero.
+        let mut machine = Machine {
+            module: &lowered.module,
+            bindings: vec![[x.clone(), vec![u32::MAX; 4]].concat(), z.clone(), vec![2, 0, 3, u32::MAX], vec![0; 4]],
+            lengths: vec![3, 2, 4, 4],
+            params: Vec::new(),
+            global_index: 0,
+        };
+        for i in 0..4 {
+            machine.run(i);
+        }
+        let found: Vec<f32> = machine.bindings[3].iter().map(|bits| f32::from_bits(*bits)).collect();
+        assert_eq!(found, [6543.0 + 300.0, 4321.0 + 301.0, 0.0, 0.0], "{}", target.name());
+    }
+}
+
 #[test]
 fn halves_stay_halves_where_the_target_has_them() {
     let native = Features::of(&[Feature::F16Storage]);

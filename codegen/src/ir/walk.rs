@@ -266,7 +266,7 @@ fn ends(block: &[Statement], found: &dyn Fn(&StatementKind) -> bool) -> bool {
 }
 
 /// Calls `visit` with every statement of a block and of the blocks inside it, outer before inner.
-pub fn statements(block: &Block, visit: &mut dyn FnMut(&Statement)) {
+pub fn statements(block: &[Statement], visit: &mut dyn FnMut(&Statement)) {
     for statement in block {
         visit(statement);
         // As `blocks` has it, without a list: this is the walk of all walks.

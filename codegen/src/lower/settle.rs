@@ -5,6 +5,8 @@
 //! For the CPU only short loops are written out ([`Unrolling::Short`]): rustc unrolls what is worth it, and would else read and compile every round. CUDA C has a word for the compiler, which writes long ones out
 //! ([`Unrolling::Long`]): the text is read and worked over once then, and not once for each round.
 
+use std::cell::RefCell;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::hashing::HashMap;
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
@@ -62,7 +64,8 @@ pub fn settle(module: &mut Module, features: Features, unrolling: Unrolling) -> 
     let mut written_out = true;
     let mut one = |function: &Function| {
         let known = HashMap::default();
-        let mut pass = Settle { types, features, unrolling, known, statements: 0, written_out: true };
+        let seen = RefCell::new(vec![(0, None); function.expressions.len()]);
+        let mut pass = Settle { types, features, unrolling, known, seen, statements: 0, written_out: true };
         let settled = rewrite(&mut pass, function);
         written_out &= pass.written_out;
         settled
@@ -100,13 +103,27 @@ struct Settle<'a> {
     unrolling: Unrolling,
     /// What is known of the locals in sight.
     known: HashMap<Handle<Local>, Known>,
+    /// What [`Settle::literal`] gave for each expression, and for which of `statements`: what is known of locals changes between two alone.
+    seen: RefCell<Vec<(usize, Option<Known>)>>,
+    /// How many were begun.
     statements: usize,
     /// Whether no loop was left one that [`Unrolling::All`] writes out.
     written_out: bool,
 }
 
 impl Settle<'_> {
+    /// What is known of an expression, which is asked for at each level of it.
     fn literal(&self, function: &Function, handle: Handle<Expression>) -> Option<Known> {
+        let seen = self.seen.borrow()[handle.index()];
+        if seen.0 == self.statements {
+            return seen.1;
+        }
+        let found = self.evaluated(function, handle);
+        self.seen.borrow_mut()[handle.index()] = (self.statements, found);
+        found
+    }
+
+    fn evaluated(&self, function: &Function, handle: Handle<Expression>) -> Option<Known> {
         let expression = &function.expressions[handle];
         let of = |handle: Handle<Expression>| self.literal(function, handle);
         let known = |literal: Option<Literal>, inline: bool| literal.map(|literal| Known { literal, inline });

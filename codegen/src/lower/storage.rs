@@ -9,7 +9,7 @@
 //! Elsewhere a slice of narrow scalars is a slice of words, two or four elements in each (`packed`), and each access is a call of a small
 //! function with a guard of its own where one is needed, since the guard on words cannot see an odd length. What is smaller than a word is
 //! written by an atomic `and` and an atomic `or`, so that two invocations that write neighbours do not lose one; a binding with
-//! such a store is atomic. A slice of vectors that fill words is a slice of one or two words an element.
+//! such a store is atomic. A slice of vectors that fill words is a slice of one or two words an element, which a function reads too.
 
 mod access;
 mod values;
@@ -231,7 +231,7 @@ impl Form {
     }
 }
 
-/// A function that accesses packed scalars.
+/// A function that accesses packed scalars, or reads a vector that fills words.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Accessor {
     binding: u32,
@@ -289,6 +289,7 @@ impl Storage<'_> {
             if guarded { "" } else { "_inside" }
         ));
         let atomic = known.kind == BindingKind::Atomic;
+        let is_packed = !matches!(self.bindings[binding as usize], Form::Words { .. });
         let span = known.span;
         let index = self.module.intern(Type::Scalar(self.module.index.scalar()));
         let wide = scalar.widened();
@@ -301,7 +302,7 @@ impl Storage<'_> {
         } else {
             body.result(value);
         }
-        if guarded {
+        if guarded && is_packed {
             // i * lanes + lanes - 1 < length, without wrapping.
             let (i, mut end) = (body.get_argument(0), body.length(binding));
             if lanes > unit {
@@ -321,6 +322,7 @@ impl Storage<'_> {
         match (words.group_bits() < 32, stores) {
             (true, false) => words.load_within(&mut body),
             (true, true) => words.store_within(&mut body),
+            (false, false) if !is_packed => words.load_element(&mut body, guarded),
             (false, false) => words.load_whole(&mut body),
             (false, true) => words.store_whole(&mut body),
         }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod cases;
+mod returns;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -276,6 +277,23 @@ fn compiled_kernels_give_what_references_give() {
     }
 }
 
+#[test]
+fn functions_that_a_workgroup_leaves_early_give_what_references_give() {
+    for index in IndexWidth::ALL {
+        let kernels = kernels(include_str!("../kernels/returns.rs"), index);
+        let program = compile(&format!("cpu_returns_{}", index.bits()), &kernels);
+        let cases = returns::cases();
+        for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases, false)) {
+            let verified = &kernels[position(&kernels, case)];
+            compare("evaluator", case, &evaluate(verified, case));
+            for order in [Order::Ascending, Order::Descending, Order::Shuffled(7)] {
+                compare("checker", case, &checked(verified, case, order));
+            }
+            compare("compiled", case, &found);
+        }
+    }
+}
+
 /// A kernel for the CPU.
 fn lowered(source: &str) -> Lowered {
     let verified = &kernels(source, IndexWidth::Bits32)[0];
@@ -315,6 +333,23 @@ fn structs_that_workgroups_share_are_moved_word_by_word() {
         assert!(text.contains(moved), "{moved}: {text}");
     }
     assert!(!text.contains("AtomicU16"), "{text}");
+}
+
+/// What follows a branch that always returns lies in the other one.
+#[test]
+fn a_flag_says_that_a_function_has_returned_only_where_it_must() {
+    for (statements, wanted) in [
+        ("if n > 4 { return 1; } barrier();", false),
+        ("if n > 4 { if n > 8 { return 1; } else { return 2; } } barrier();", false),
+        ("barrier(); if n > 4 { if n > 8 { return 1; } } else { return 2; }", false),
+        ("if n > 4 { if n > 8 { return 1; } } barrier();", true),
+    ] {
+        let text = text(&format!(
+            "#[device] fn early(n: u32) -> u32 {{ {statements} 3 }}
+            #[kernel(workgroup(64))] fn k(y: &mut [u32], n: u32) {{ let v = early(n); y[global_index()] = v; }}"
+        ));
+        assert_eq!(text.contains("early_returned"), wanted, "{statements}: {text}");
+    }
 }
 
 #[test]

@@ -19,17 +19,13 @@ use crate::target::{Feature, Target};
 /// Prints a kernel as the contents of a Rust module whose function `entry` runs it; `path` is the path of
 /// [`crate::artefact`] as the printed code sees it.
 pub(super) fn text(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
-    let error = |message: &str| EmitError {
-        kernel: lowered.module.name.clone(),
-        target: Target::Cpu,
-        message: message.to_owned(),
-    };
     if lowered.profile.target != Target::Cpu {
-        return Err(error("it was lowered for another target"));
+        let message = "it was lowered for another target".to_owned();
+        return Err(EmitError { kernel: lowered.module.name.clone(), target: Target::Cpu, message });
     }
-    let entry = inline::entry(&lowered.module, &lowered.info.collective, &error)?;
-    let names = Names::new(&lowered.module, lowered, &entry);
-    let kernel = Kernel { lowered, module: &lowered.module, names, helpers: std::cell::RefCell::default() };
+    let (module, entry) = inline::entry(&lowered.module, &lowered.info.collective);
+    let names = Names::new(&module, lowered, &entry);
+    let kernel = Kernel { lowered, module: &module, names, helpers: std::cell::RefCell::default() };
 
     let mut out = Out::default();
     out.line(&types::structs(kernel.module));

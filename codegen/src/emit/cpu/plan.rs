@@ -515,7 +515,7 @@ impl Numbering<'_, '_> {
                 self.region += 1;
             } else {
                 let region = self.region;
-                crate::ir::statements(&vec![statement.clone()], &mut |inner| {
+                crate::ir::statements(std::slice::from_ref(statement), &mut |inner| {
                     if let Some(local) = inner.kind.declares() {
                         self.declared[local.index()] = Some(region);
                     }

@@ -7,7 +7,10 @@
 mod arrays;
 mod subgroup;
 
+use std::collections::BTreeSet;
+
 use self::arrays::accumulators;
+use self::subgroup::subgroup_results;
 use super::expr::{Code, Kernel, Scope};
 use super::module::derived;
 use super::plan::{Plan, Storage, collective, expression_locals, own_locals};
@@ -39,7 +42,7 @@ impl<'a> Regions<'a> {
             size: scope.kernel.lowered.info.workgroup_size.iter().product(),
             whole: vec![false; plan.function.locals.len()],
         };
-        accumulators(plan, &plan.function.body, &mut Vec::new(), &mut regions.whole);
+        accumulators(plan, &subgroup_results(plan), &plan.function.body, &mut Vec::new(), &mut regions.whole);
         regions.masked = plan.splits() && regions.leaves_alone(&plan.function.body);
         regions
     }
@@ -108,23 +111,16 @@ impl<'a> Regions<'a> {
             Some(rest) => (rest.as_slice(), "limit"),
             None => (statements, limit),
         };
-        let (mut used, mut declared, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut used, mut declared) = (Vec::new(), BTreeSet::new());
         let mut returns = false;
-        for statement in statements {
-            crate::ir::statements(&vec![statement.clone()], &mut |inner| {
-                own_locals(self.plan.function, &inner.kind, &mut used);
-                declared.extend(inner.kind.declares());
-                returns |= matches!(inner.kind, StatementKind::Return(_));
-            });
-        }
-        for (handle, local) in self.plan.function.locals.iter() {
-            let here = declared.contains(&handle);
-            if self.plan.storage[handle.index()] == Storage::Lanes
-                && (here || (local.mutable && used.contains(&handle)))
-            {
-                written.push(handle);
-            }
-        }
+        crate::ir::statements(statements, &mut |inner| {
+            own_locals(self.plan.function, &inner.kind, &mut used);
+            declared.extend(inner.kind.declares());
+            returns |= matches!(inner.kind, StatementKind::Return(_));
+        });
+        let changed = used.iter().filter(|local| self.plan.function.locals[**local].mutable);
+        let in_lanes = |local: &Handle<Local>| self.plan.storage[local.index()] == Storage::Lanes;
+        let written: BTreeSet<Handle<Local>> = declared.iter().chain(changed).copied().filter(in_lanes).collect();
         used.retain(|local| !declared.contains(local));
         self.loop_over(limit, out, |out| {
             if self.masked {

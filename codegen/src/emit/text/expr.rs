@@ -70,9 +70,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 D::unary(self, *operator, value_type, value)
             }
             ExpressionKind::Binary { operator, left, right } => {
-                let risky = is_constant(scope.function, handle) && constant(scope.function, handle).is_none();
+                let risky = scope.is_constant(handle) && constant(scope.function, handle).is_none();
                 let operand_type = self.type_of(scope, *left);
-                let is_constant = is_constant(scope.function, *left);
+                let is_constant = scope.is_constant(*left);
                 let left = self.expression_as(scope, *left, opaque || risky)?;
                 let right = self.expression_as(scope, *right, risky)?;
                 // Expressions are pure, and what is read again from memory has a local.
@@ -89,7 +89,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                     return Err(self.error(format!("`{}` has no arguments", function.name())));
                 };
                 let argument_type = self.type_of(scope, *first);
-                let risky = arguments.iter().all(|argument| is_constant(scope.function, *argument))
+                let risky = arguments.iter().all(|argument| scope.is_constant(*argument))
                     && argument_type.scalar().is_some_and(computed_late);
                 let mut codes = Vec::with_capacity(arguments.len());
                 for (position, argument) in arguments.iter().enumerate() {
@@ -110,14 +110,14 @@ impl<'a, D: Dialect> Printer<'a, D> {
             ExpressionKind::Convert(value) => {
                 let from = self.type_of(scope, *value);
                 let late = from.scalar().is_some_and(computed_late) || ty.scalar().is_some_and(Scalar::is_wide);
-                let risky = late && is_constant(scope.function, *value);
+                let risky = late && scope.is_constant(*value);
                 let value = self.expression_as(scope, *value, opaque || risky)?;
                 // `usize` and `u32` are one type in every target, and an enum is its discriminant.
                 if word(from) == word(ty) { Ok(value) } else { D::convert(self, &word(from), &word(ty), value) }
             }
             ExpressionKind::Bitcast(value) => {
                 let from = self.type_of(scope, *value);
-                let risky = ty.scalar().is_some_and(Scalar::is_float) && is_constant(scope.function, *value);
+                let risky = ty.scalar().is_some_and(Scalar::is_float) && scope.is_constant(*value);
                 let value = self.expression_as(scope, *value, opaque || risky)?;
                 if word(from) == word(ty) { Ok(value) } else { D::bitcast(self, &word(from), &word(ty), value) }
             }
@@ -283,22 +283,31 @@ const fn computed_late(scalar: Scalar) -> bool {
     scalar.is_float() || scalar.is_wide()
 }
 
-/// Whether the expression is made of constants alone, which a compiler would compute.
-fn is_constant(function: &Function, handle: Handle<Expression>) -> bool {
-    let all = |mut handles: std::slice::Iter<'_, Handle<Expression>>| handles.all(|part| is_constant(function, *part));
-    match &function.expressions[handle].kind {
-        ExpressionKind::Literal(_) => true,
-        ExpressionKind::Compose(parts) | ExpressionKind::Math { arguments: parts, .. } => all(parts.iter()),
-        ExpressionKind::Member { base: value, .. }
-        | ExpressionKind::Swizzle { base: value, .. }
-        | ExpressionKind::Splat(value)
-        | ExpressionKind::Unary { value, .. }
-        | ExpressionKind::Convert(value)
-        | ExpressionKind::Bitcast(value) => all([*value].iter()),
-        ExpressionKind::Binary { left, right, .. } => all([*left, *right].iter()),
-        ExpressionKind::Select { condition, accept, reject } => all([*condition, *accept, *reject].iter()),
-        _ => false,
+/// Which expressions are made of constants alone, which a compiler would compute.
+pub fn constants(function: &Function) -> Vec<bool> {
+    let mut constants: Vec<bool> = Vec::with_capacity(function.expressions.len());
+    for (_, expression) in function.expressions.iter() {
+        let mut is_constant = matches!(
+            expression.kind,
+            ExpressionKind::Literal(_)
+                | ExpressionKind::Compose(_)
+                | ExpressionKind::Math { .. }
+                | ExpressionKind::Member { .. }
+                | ExpressionKind::Swizzle { .. }
+                | ExpressionKind::Splat(_)
+                | ExpressionKind::Unary { .. }
+                | ExpressionKind::Convert(_)
+                | ExpressionKind::Bitcast(_)
+                | ExpressionKind::Binary { .. }
+                | ExpressionKind::Select { .. }
+        );
+        // Operands come before what uses them.
+        expression.kind.operands(&mut |operand| {
+            is_constant &= constants.get(operand.index()).copied().unwrap_or(false);
+        });
+        constants.push(is_constant);
     }
+    constants
 }
 
 /// The value of an expression of scalar constants that any compiler computes without complaint.

@@ -15,7 +15,7 @@ use crate::ir::{
 use crate::lower::Lowered;
 
 use super::usage::{self, Resources};
-use super::{Code, Dialect, Position, apart, infix};
+use super::{Code, Dialect, Position, apart, expr, infix};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -77,6 +77,8 @@ pub struct Scope<'a> {
     pub names: Names,
     /// See [`apart::counters`].
     pub(super) counters: Vec<Option<u64>>,
+    /// See [`expr::constants`].
+    constants: Vec<bool>,
 }
 
 impl<'a> Scope<'a> {
@@ -88,6 +90,11 @@ impl<'a> Scope<'a> {
     /// The kind of an expression.
     pub fn kind(&self, handle: Handle<Expression>) -> &'a ExpressionKind {
         &self.function.expressions[handle].kind
+    }
+
+    /// Whether an expression is made of constants alone.
+    pub(super) fn is_constant(&self, handle: Handle<Expression>) -> bool {
+        self.constants[handle.index()]
     }
 }
 
@@ -254,7 +261,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
         };
         let arguments = function.arguments.iter().map(|argument| claim(&argument.name)).collect();
         let locals = function.locals.iter().map(|(_, local)| claim(&local.name)).collect();
-        Scope { function, locals, arguments, names, counters: apart::counters(function) }
+        let (counters, constants) = (apart::counters(function), expr::constants(function));
+        Scope { function, locals, arguments, names, counters, constants }
     }
 
     /// Whether an accessor might be given that name, which is one of the text.

@@ -386,7 +386,7 @@ impl<'a> Builder<'a> {
         let simple = match callee.body.split_last() {
             Some((Statement { kind: StatementKind::Return(Some(value)), .. }, before)) => {
                 let mut returns = false;
-                crate::ir::statements(&before.to_vec(), &mut |statement| {
+                crate::ir::statements(before, &mut |statement| {
                     returns |= matches!(statement.kind, StatementKind::Return(_));
                 });
                 (!returns).then_some((before, *value))

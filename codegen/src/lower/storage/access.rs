@@ -71,7 +71,7 @@ impl Storage<'_> {
                     Projection::Vector { .. } => Err(Diagnostic::new(span, "a vector has no vectors of elements")),
                 }
             }
-            Form::Words { scalar, lanes } => self.load_words(copy, place, (scalar, lanes), wide, span),
+            Form::Words { scalar, lanes } => self.load_words(copy, place, (binding, scalar, lanes), wide, span),
         }
     }
 
@@ -80,35 +80,35 @@ impl Storage<'_> {
         &mut self,
         copy: &mut Copy<'_>,
         place: &Place,
-        (scalar, lanes): (Scalar, u8),
+        (binding, scalar, lanes): (u32, Scalar, u8),
         wide: Handle<Type>,
         span: Span,
     ) -> Result<Handle<Expression>, Diagnostic> {
-        let bits_of_one = scalar.bits();
-        let element = |this: &mut Self, copy: &mut Copy<'_>, lane: u32| {
-            let mut place = copy.place(this, place, span)?;
-            place.path.truncate(1);
-            let word = this.scalar(Scalar::U32);
-            if bits_of_one * u32::from(lanes) > 32 {
-                place.path.push(Projection::Member(lane * bits_of_one / 32));
-            }
-            let mut bits = copy.add(ExpressionKind::Load(place), word, span);
-            if !(lane * bits_of_one).is_multiple_of(32) {
-                bits = this.shifted(copy, B::ShiftRight, bits, lane * bits_of_one % 32, span);
-            }
-            Ok::<_, Diagnostic>(this.decoded(copy, bits, scalar, span))
-        };
+        // In a function, so that the index is computed once and each word is read once.
         let whole = |this: &mut Self, copy: &mut Copy<'_>| {
-            let mut parts = Vec::new();
-            for lane in 0..u32::from(lanes) {
-                parts.push(element(this, copy, lane)?);
-            }
+            let (index, _) = this.step(copy, place, lanes, span)?;
+            let guarded = place.guarded;
+            let function = this.accessor(Accessor { binding, scalar, lanes, unit: lanes, stores: false, guarded });
+            let arguments = vec![CallArgument::Value(index)];
             let ty = this.module.intern(Type::vector(lanes, scalar.widened()));
-            Ok::<_, Diagnostic>(copy.add(ExpressionKind::Compose(parts), ty, span))
+            Ok::<_, Diagnostic>(copy.add(ExpressionKind::Call { function, arguments }, ty, span))
         };
         match place.path.get(1).copied() {
             None => whole(self, copy),
-            Some(Projection::Member(lane)) => element(self, copy, lane),
+            Some(Projection::Member(lane)) => {
+                let first = lane * scalar.bits();
+                let mut place = copy.place(self, place, span)?;
+                place.path.truncate(1);
+                let word = self.scalar(Scalar::U32);
+                if scalar.bits() * u32::from(lanes) > 32 {
+                    place.path.push(Projection::Member(first / 32));
+                }
+                let mut bits = copy.add(ExpressionKind::Load(place), word, span);
+                if !first.is_multiple_of(32) {
+                    bits = self.shifted(copy, B::ShiftRight, bits, first % 32, span);
+                }
+                Ok(self.decoded(copy, bits, scalar, span))
+            }
             Some(Projection::Index(index)) => {
                 let base = whole(self, copy)?;
                 let index = self.expression(copy, index)?;

@@ -8,7 +8,7 @@ use crate::ir::{
 type Value = Handle<Expression>;
 
 /// Builds the accesses to the words of a packed binding, a group of scalars at a time; indices of groups are argument 0, values argument 1, and
-/// in range.
+/// in range, but for [`Words::load_element`].
 pub(super) struct Words {
     pub(super) binding: u32,
     pub(super) atomic: bool,
@@ -242,6 +242,23 @@ impl Words {
             }
         }
         let value = body.compose(values);
+        body.return_value(Some(value));
+    }
+
+    /// An element of a slice whose elements are groups that fill words; past its end the words are zero, and so is the element.
+    pub(super) fn load_element(&self, body: &mut FunctionBuilder<'_>, guarded: bool) {
+        let i = body.get_argument(0);
+        let words = body.load(Place { guarded, ..element(Root::Binding(self.binding), i) });
+        let words = body.bind("words", words);
+        let parts = (0..u32::from(self.lanes)).map(|lane| {
+            let (first, mut word) = (lane * self.scalar.bits(), body.local(words));
+            if self.word_count() > 1 {
+                word = body.lane(word, first / 32);
+            }
+            self.decode(body, word, first % 32)
+        });
+        let parts = parts.collect();
+        let value = body.compose(parts);
         body.return_value(Some(value));
     }
 

@@ -1,7 +1,6 @@
 //! Locals that live across a cut: arrays over the workgroup's invocations, gathered before a region and scattered after it.
 
 use super::Regions;
-use super::subgroup::from_subgroup;
 use crate::emit::EmitError;
 use crate::emit::cpu::module::derived;
 use crate::emit::cpu::plan::{Plan, Storage, expression_locals};
@@ -134,9 +133,10 @@ fn step(depth: usize) -> String {
 ///
 /// Such a loop keeps the loop over invocations from becoming vectors; what can still become vectors are neighbouring parts of one
 /// invocation's value, such as a tile of sums, so these lie together in memory. Otherwise the same part of neighbouring
-/// invocations does.
+/// invocations does, as in the arrays that subgroup operations fill (`results`).
 pub(super) fn accumulators(
     plan: &Plan<'_>,
+    results: &[bool],
     block: &[Statement],
     counters: &mut Vec<Option<Handle<Local>>>,
     whole: &mut [bool],
@@ -175,7 +175,7 @@ pub(super) fn accumulators(
             counters.push(kind.declares());
         }
         for inner in kind.blocks() {
-            accumulators(plan, inner, counters, whole);
+            accumulators(plan, results, inner, counters, whole);
         }
         if inside {
             counters.pop();
@@ -184,7 +184,7 @@ pub(super) fn accumulators(
     for (local, by_counter) in places {
         let several =
             matches!(plan.kernel.module.types[function.locals[local].ty], Type::Array { .. } | Type::Vector { .. });
-        if several && !by_counter && plan.storage[local.index()] == Storage::Lanes && !from_subgroup(plan, local) {
+        if several && !by_counter && plan.storage[local.index()] == Storage::Lanes && !results[local.index()] {
             whole[local.index()] = true;
         }
     }

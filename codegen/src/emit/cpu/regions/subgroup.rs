@@ -162,11 +162,13 @@ fn combined(operator: SubgroupOperator, scalar: Scalar) -> &'static str {
     }
 }
 
-/// Whether a subgroup operation fills the local's array, which it does part by part.
-pub(super) fn from_subgroup(plan: &Plan<'_>, local: Handle<Local>) -> bool {
-    let mut found = false;
+/// The locals whose arrays subgroup operations fill, which they do part by part.
+pub(super) fn subgroup_results(plan: &Plan<'_>) -> Vec<bool> {
+    let mut results = vec![false; plan.function.locals.len()];
     crate::ir::statements(&plan.function.body, &mut |statement| {
-        found |= matches!(statement.kind, StatementKind::Subgroup { result, .. } if result == local);
+        if let StatementKind::Subgroup { result, .. } = statement.kind {
+            results[result.index()] = true;
+        }
     });
-    found
+    results
 }
