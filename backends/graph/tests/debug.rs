@@ -278,7 +278,7 @@ fn joins_in_parts_are_seen_when_they_are_whole() {
         let extents = Extents::new();
         let run = || {
             let run = executable.prepare(&extents);
-            names.iter().zip(&rows).fold(run, |run, (name, row)| run.input(&**name, row))
+            names.iter().zip(&rows).fold(run, |run, (name, row)| run.input(name, row))
         };
         let (outputs, report) = run().debug(&DebugOptions::default()).unwrap();
         assert_eq!(outputs.get::<f32>("joined").unwrap(), rows.concat(), "{what}");
