@@ -3,6 +3,7 @@
 use trefoil_kernels::activation::Activation;
 
 use super::MatMul;
+use super::product::is_partly_repeated;
 use super::types::usual;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
@@ -224,13 +225,7 @@ impl Graph {
         let own = leading(&ty);
         // What does not broadcast is for the op to refuse.
         let Ok(mut shape) = broadcast([own.as_slice(), &other]) else { return Ok(operand) };
-        let added = shape.len() - own.len();
-        let is_own = |axis: usize| axis >= added && own[axis - added] == shape[axis];
-        let (mut repeats, mut steps) = (false, false);
-        for axis in (0..shape.len()).filter(|axis| !shape[*axis].is(1)) {
-            if is_own(axis) { steps = true } else { repeats = true }
-        }
-        if !(repeats && steps) {
+        if !is_partly_repeated(&own, &shape) {
             return Ok(operand);
         }
         shape.extend_from_slice(&ty.shape[ty.rank() - 2..]);
