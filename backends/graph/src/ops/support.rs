@@ -98,6 +98,15 @@ pub fn rather_than(expected: &Dim, given: &Dim) -> (String, String) {
     (wanted, not)
 }
 
+/// The symbols of dimensions, some more than once.
+pub fn symbols_of<'d>(dims: impl IntoIterator<Item = &'d Dim>) -> Vec<Symbol> {
+    let mut symbols = Vec::new();
+    for dim in dims {
+        dim.for_each_symbol(&mut |symbol| symbols.push(symbol.clone()));
+    }
+    symbols
+}
+
 /// The instance of a kernel by its name.
 ///
 /// # Errors

@@ -6,11 +6,11 @@ mod shape;
 mod tiled;
 
 use super::{at, attribute_error, constants, each};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{Candidate, HostTensor, Op, OpError, OpKind};
 use crate::ops::activation::{FAR, activated, expect_known};
-use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error};
+use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Made, Pull};
 use crate::types::{ElementType, TensorType};
 use trefoil_kernels::activation::Activation;
@@ -111,6 +111,14 @@ impl Op for Convolution {
             ("bias", self.bias.to_string()),
             ("activation", format!("{:?}", self.activation)),
         ]
+    }
+
+    fn symbols(&self) -> Vec<Symbol> {
+        let of_slides = self.slides.iter().flat_map(|slide| {
+            let Slide { stride, dilation, padding: [front, behind], output_padding } = slide;
+            [stride, dilation, front, behind, output_padding]
+        });
+        symbols_of(of_slides.chain([&self.groups]))
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {

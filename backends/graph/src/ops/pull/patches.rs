@@ -2,10 +2,10 @@
 
 use super::pool::Window;
 use super::{at, attribute_error, each, pull_op};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::{expect_inputs, expect_shape, shape_error};
+use crate::ops::support::{expect_inputs, expect_shape, shape_error, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Given, Machine, Made, Moves};
 use crate::types::{ElementType, TensorType};
 
@@ -64,6 +64,10 @@ fn numbers<'a>(windows: &'a [Window], extents: &'a [Dim]) -> Vec<Dim> {
 impl Op for Patches {
     pull_op!(moves, "im2col", windows);
 
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.windows.iter().flat_map(Window::numbers))
+    }
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
@@ -110,6 +114,10 @@ impl Moves for Patches {
 
 impl Op for Overlaid {
     pull_op!(computes, "col2im", windows, image);
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.windows.iter().flat_map(Window::numbers))
+    }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;

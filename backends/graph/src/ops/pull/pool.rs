@@ -1,10 +1,10 @@
 //! Pooling: each element from a window of others, over any number of spatial axes.
 
 use super::{at, attribute_error, constants, each, pull_op};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::{expect_inputs, shape_error};
+use crate::ops::support::{expect_inputs, shape_error, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Machine, Made, Pull};
 use crate::types::{ElementType, TensorType};
 
@@ -72,6 +72,12 @@ impl Window {
         Some([self.stride.constant()?, self.dilation.constant()?, self.padding[0].constant()?])
     }
 
+    /// All of its numbers.
+    pub(super) fn numbers(&self) -> [&Dim; 5] {
+        let Self { size, stride, dilation, padding: [front, behind], .. } = self;
+        [size, stride, dilation, front, behind]
+    }
+
     /// How many windows there are along an axis.
     pub(super) fn count(&self, extent: &Dim) -> Dim {
         let reach = (self.size.clone() - 1i64) * self.dilation.clone();
@@ -108,6 +114,10 @@ impl Op for Pool {
 
     fn attributes(&self) -> Vec<(&'static str, String)> {
         vec![("pooling", format!("{:?}", self.pooling)), ("windows", format!("{:?}", self.windows))]
+    }
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.windows.iter().flat_map(Window::numbers))
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
