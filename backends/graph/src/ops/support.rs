@@ -47,6 +47,18 @@ pub fn expect_element(input: &'static str, ty: &TensorType, expected: ElementTyp
     })
 }
 
+/// Checks that an input is of one of the element types that an op takes.
+///
+/// # Errors
+/// It is of none of them; the message lists them, and names the cast.
+pub fn expect_one_of(input: &'static str, ty: &TensorType, takes: impl Fn(ElementType) -> bool) -> Result<(), OpError> {
+    if takes(ty.element) {
+        return Ok(());
+    }
+    let expected = format!("{} (`cast` converts)", ElementType::list(takes));
+    Err(OpError::ElementType { input, given: ty.element, expected })
+}
+
 /// Checks an input's shape.
 ///
 /// # Errors

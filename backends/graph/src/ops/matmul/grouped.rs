@@ -8,7 +8,7 @@ use super::types::{Types, usual};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error};
+use crate::ops::support::{expect_element, expect_inputs, expect_one_of, expect_shape, shape_error};
 use crate::types::{ElementType, TensorType};
 
 use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
@@ -40,10 +40,7 @@ impl Op for GroupedMatMul {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 3..=3)?;
         let (x, weights, ids) = (&inputs[0], &inputs[1], &inputs[2]);
-        if !x.element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, ElementType::is_float)?;
         let out = usual(x.element, weights.element);
         Types::new(x, weights, out)?;
         let [rows, depth] = x.shape.as_slice() else {

@@ -4,7 +4,7 @@ use super::{at, attribute_error, constants, each, pull_op};
 use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::{expect_inputs, shape_error, symbols_of};
+use crate::ops::support::{expect_inputs, expect_one_of, shape_error, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Machine, Made, Pull};
 use crate::types::{ElementType, TensorType};
 
@@ -128,10 +128,7 @@ impl Op for Pool {
         }
         let floats = matches!(self.pooling, Pooling::Mean | Pooling::MeanWithPadding | Pooling::Norm(_));
         let known = |element: ElementType| element.is_float() || element.is_integer() && !floats;
-        if !known(x.element) {
-            let expected = format!("{} (`cast` converts)", ElementType::list(known));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, known)?;
         if let Pooling::Norm(power) = self.pooling
             && !(power.is_finite() && power > 0.0)
         {
@@ -347,10 +344,7 @@ impl Op for AdaptiveMean {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
-        if !x.element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, ElementType::is_float)?;
         if x.rank() < self.parts.len() {
             return Err(shape_error("x", x, format!("at least {} axes", self.parts.len())));
         }
