@@ -128,7 +128,7 @@ impl Graph {
                 "three axes: groups, rows and columns".to_owned(),
             )));
         };
-        let ids = self.as_groups(ids)?;
+        let ids = self.as_groups("grouped_matmul", ids)?;
         let rows: Dim = leading.iter().cloned().product();
         let x = self.reshape(x, vec![rows.clone(), depth.clone()])?;
         let ids = self.reshape(ids, vec![rows])?;
@@ -167,7 +167,14 @@ impl Graph {
         adapters: Adapters<Tensor>,
         ids: Tensor,
     ) -> Result<Tensor, GraphError> {
+        const OP: &str = "lora_matmul";
         let y = self.linear(x, weight, None, super::Activation::Identity)?;
+        if let [leading @ .., _] = self.operand(OP, x)?.shape.as_slice() {
+            expect_shape("ids", self.operand(OP, ids)?, leading)
+                .map_err(|error| GraphError::Op { op: OP.to_owned(), error })?;
+        }
+        // Once for both products.
+        let ids = self.as_groups(OP, ids)?;
         let down = self.grouped_matmul(x, adapters.down, ids)?;
         let up = self.grouped_matmul(down, adapters.up, ids)?;
         let scale = self.scalar(adapters.scale, self.type_of(up)?.element)?;
@@ -176,8 +183,8 @@ impl Graph {
     }
 
     /// Ids as `u32`, of which those that are negative or too large name no group.
-    fn as_groups(&mut self, ids: Tensor) -> Result<Tensor, GraphError> {
-        match self.type_of(ids)?.element {
+    fn as_groups(&mut self, op: &str, ids: Tensor) -> Result<Tensor, GraphError> {
+        match self.operand(op, ids)?.element {
             U32 => Ok(ids),
             I32 => self.bitcast(ids, U32),
             U8 | U16 => self.cast(ids, U32),
@@ -195,7 +202,7 @@ impl Graph {
             given => {
                 let expected = format!("an integer ({}; `cast` converts)", ElementType::list(ElementType::is_integer));
                 let error = OpError::ElementType { input: "ids", given, expected };
-                Err(GraphError::Op { op: "grouped_matmul".to_owned(), error })
+                Err(GraphError::Op { op: op.to_owned(), error })
             }
         }
     }
