@@ -60,9 +60,11 @@ impl Product {
 /// Whether an operand with these leading axes is repeated along some of the result's and not along others: then no one stride steps through its matrices, however they lie.
 pub(super) fn is_partly_repeated(own: &[Dim], result: &[Dim]) -> bool {
     let added = result.len() - own.len();
-    let is_own = |axis: usize| axis >= added && own[axis - added] == result[axis];
-    let axes = || (0..result.len()).filter(|axis| !result[*axis].is(1));
-    axes().any(is_own) && !axes().all(is_own)
+    let (mut repeats, mut steps) = (false, false);
+    for axis in (0..result.len()).filter(|axis| !result[*axis].is(1)) {
+        if axis >= added && own[axis - added] == result[axis] { steps = true } else { repeats = true }
+    }
+    repeats && steps
 }
 
 /// An operand's strides along the result's leading axes, 0 where it is broadcast.
