@@ -360,7 +360,10 @@ fn safetensors_are_mapped_and_checked() {
     // Tensors that end where numbers do, and a header that does.
     let most = (1u64 << 61) - 1;
     let tensors: Vec<_> = (0..8)
-        .map(|at| format!(r#""{at}":{{"dtype":"U8","shape":[{most}],"data_offsets":[{},{}]}}"#, at * most, (at + 1) * most))
+        .map(|at| {
+            let ends = [at * most, (at + 1) * most];
+            format!(r#""{at}":{{"dtype":"U8","shape":[{most}],"data_offsets":{ends:?}}}"#)
+        })
         .collect();
     let error = read(&with_header(&format!("{{{}}}", tensors.join(","))));
     assert!(error.starts_with(&format!("{file}: tensor `0` ends at byte ")), "{error}");
