@@ -139,14 +139,17 @@ impl Dim {
         Self::atom(Atom::Quotient(Box::new(self.clone()), Box::new(divisor.clone())))
     }
 
-    /// `self / divisor`, rounded up.
+    /// `self / divisor`, rounded up, for a positive divisor.
     #[must_use]
     pub fn quotient_up(&self, divisor: i64) -> Self {
-        let up = self.clone() + (divisor - 1);
         if self.divides_evenly(divisor) {
             return self.quotient(&Self::from(divisor));
         }
-        up.quotient(&Self::from(divisor))
+        // With what is added below, the largest numbers would be more than there are.
+        if let (Some(value), 2..) = (self.constant(), divisor) {
+            return Self::from(floor_quotient(value, divisor) + 1);
+        }
+        (self.clone() + divisor.saturating_sub(1)).quotient(&Self::from(divisor))
     }
 
     /// `self % divisor`, for a positive divisor.
@@ -677,6 +680,28 @@ mod tests {
         assert_eq!(Dim::from(i64::MIN).quotient(&Dim::from(-1)), Dim::from(i64::MAX));
         let b = symbol("b", 0, 4);
         assert_eq!(Dim::from(i64::MIN).quotient(&b).bounds(), (i64::MIN, i64::MAX));
+    }
+
+    #[test]
+    fn quotients_are_rounded_up() {
+        for value in -9..=9 {
+            for divisor in 1..=4 {
+                let wanted = (value as f64 / divisor as f64).ceil() as i64;
+                assert_eq!(Dim::from(value).quotient_up(divisor), Dim::from(wanted), "{value} / {divisor}");
+            }
+        }
+        assert_eq!(Dim::from(i64::MAX).quotient_up(2), Dim::from(1i64 << 62));
+        assert_eq!(Dim::from(i64::MIN).quotient_up(i64::MAX), Dim::from(-1));
+        // Of other divisors nothing is promised but that nothing breaks.
+        let b = symbol("b", 0, 4);
+        for other in [i64::MIN, -1] {
+            let _ = (b.quotient_up(other), Dim::from(5).quotient_up(other));
+        }
+        let mut extents = Extents::new();
+        b.for_each_symbol(&mut |s| extents.set(s, 3).expect("within bounds"));
+        for dim in [b, Dim::from(5)] {
+            assert!(matches!(dim.quotient_up(0).eval(&extents), Err(DimError::DivisionByZero(_))));
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents, Symbol};
 use crate::error::{Error, Result, at};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
-use crate::graph::{Graph, LeafKind, Node, SEED};
+use crate::graph::{Graph, LeafKind, SEED};
 use crate::model::Model;
 use crate::types::{ElementType, TensorType};
 
@@ -93,10 +93,8 @@ struct Parts {
     options: Options,
     /// Those that types and run words have: what runs look up.
     symbols: BTreeSet<Symbol>,
-    /// Those that the types of leaves have as they were declared: of some, the values of a plan leave nothing in the types above.
-    declared: BTreeSet<Symbol>,
-    /// What the attributes of all ops but leaves say, a line each.
-    attributes: String,
+    /// All that the graph has: runs may give them values.
+    known: BTreeSet<Symbol>,
     program: Program,
     plan: Plan,
     steps: Vec<Step>,
@@ -185,22 +183,11 @@ fn symbols(graph: &Graph, words: &RunWords) -> BTreeSet<Symbol> {
     symbols
 }
 
-/// The symbols in the types of leaves, as they were declared.
-fn declared(graph: &Graph) -> BTreeSet<Symbol> {
-    let mut symbols = BTreeSet::new();
-    let mut note = |symbol: &Symbol| {
-        symbols.insert(symbol.clone());
-    };
-    for leaf in graph.nodes().iter().filter_map(Node::leaf) {
-        leaf.ty.shape.iter().for_each(|extent| extent.for_each_symbol(&mut note));
-    }
-    symbols
-}
-
-/// What the attributes of all ops but leaves say, a line each: what leaves say of symbols, their types tell better than text.
-fn attributes(graph: &Graph) -> String {
-    let ops = graph.nodes().iter().filter(|node| node.leaf().is_none());
-    ops.flat_map(|node| node.op.attributes()).map(|(_, value)| value + "\n").collect()
+/// All symbols of a graph: those that runs look up, those that ops tell of their attributes, and in a plan those of the executable that it is made of, since of some its values leave nothing.
+fn known(graph: &Graph, symbols: &BTreeSet<Symbol>, plan_of: Option<&Executable>) -> BTreeSet<Symbol> {
+    let told = graph.nodes().iter().flat_map(|node| node.op.symbols());
+    let before = plan_of.into_iter().flat_map(|other| &other.parts.known);
+    symbols.iter().chain(before).cloned().chain(told).collect()
 }
 
 impl Executable {
@@ -274,7 +261,7 @@ impl Executable {
         let common = plan_of.filter(|_| shares).map_or_else(own, |other| other.common.clone());
         let flops = steps.iter().map(|step| profile::flops(&graph, step)).collect();
         let symbols = symbols(&graph, &recorded.words);
-        let (declared, attributes) = (declared(&graph), attributes(&graph));
+        let known = known(&graph, &symbols, plan_of);
         let state = RunState::new(inputs.len(), None);
         let options = options.clone();
         Ok(Self {
@@ -300,8 +287,7 @@ impl Executable {
                 graph,
                 options,
                 symbols,
-                declared,
-                attributes,
+                known,
                 program,
                 plan,
                 steps,

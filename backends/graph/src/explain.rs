@@ -93,7 +93,7 @@ pub struct ExplainedUse {
     pub offset: u64,
     /// Its bytes at the upper bounds of the symbols.
     pub bytes: u64,
-    /// How many of them an update of a state writes; the others stay as they are.
+    /// How many of them an update of a state writes, or one of several steps that write the result part by part; the others stay as they are.
     pub part: Option<u64>,
 }
 

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use memmap2::Mmap;
-use safetensors::tensor::{Metadata, SafeTensorError};
-use safetensors::{Dtype, SafeTensors};
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
 use tracing::{debug_span, info_span};
 use trefoil_dsl::device::{Device, Memory, MemoryRange};
 use trefoil_dsl::support::check::same_memory;
@@ -25,6 +25,7 @@ use crate::data::{Data, to_f64};
 use crate::error::{Error, Result, at, names};
 use crate::op::HostTensor;
 use crate::types::{ElementType, TensorType};
+use save::LARGEST_HEADER;
 
 /// Params by name, and what executables share beside them.
 #[derive(Clone, Debug, Default)]
@@ -186,39 +187,41 @@ impl Param {
 /// Maps a file into memory.
 fn map(path: &Path) -> std::io::Result<Mmap> {
     let file = File::open(path)?;
-    // SAFETY: the map is read-only. Rust cannot keep another program from changing the file meanwhile; then the params are what the file says, which is
-    // the same as if it had been read later, since bytes of any value are valid elements.
+    // SAFETY: what lies behind a shared slice must not change, and nothing in Rust or in the system sees to that for a file: it is relied on that nobody writes to the file or cuts it while the map is there, which
+    // `Model::from_safetensors`, the only caller, asks of its own. Nothing is left to that but the values of elements: the header is parsed from a copy, and ranges are checked against the map's length, which stays.
     unsafe { Mmap::map(&file) }
 }
 
 /// The length of a safetensors file's header, and what it says; else what is wrong with the file, with the tensor at which it breaks off.
+///
+/// It is copied before anything looks at it: what is parsed stays what it was found to be, whatever becomes of the file.
 fn header(file: &[u8]) -> Result<(usize, Metadata), String> {
-    match SafeTensors::read_metadata(file) {
-        Ok(header) => Ok(header),
-        Err(SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength) => {
-            Err(format!("its {} bytes end within the header: it is truncated", file.len()))
-        }
-        Err(error @ SafeTensorError::MetadataIncompleteBuffer) => {
-            Err(broken_off(file).unwrap_or_else(|| error.to_string()))
-        }
-        Err(error) => Err(error.to_string()),
-    }
+    let cut = || format!("its {} bytes end within the header: it is truncated", file.len());
+    let (length, rest) = file.split_first_chunk().ok_or_else(cut)?;
+    let length = u64::from_le_bytes(*length);
+    let Some(length) = usize::try_from(length).ok().filter(|length| *length <= LARGEST_HEADER) else {
+        return Err(format!("its header would take {length} bytes; safetensors allow {LARGEST_HEADER}"));
+    };
+    let header = rest.get(..length).ok_or_else(cut)?.to_vec();
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| match error.is_data() {
+        true => format!("its header is not of safetensors: {error}"),
+        false => format!("invalid JSON in header: {error}"),
+    })?;
+    let data = rest.len() - length;
+    if metadata.data_len() == data { Ok((length, metadata)) } else { Err(broken_off(&metadata, file.len(), data)) }
 }
 
-/// What is wrong with a file whose header is whole and whose tensors are not what it holds.
-fn broken_off(file: &[u8]) -> Option<String> {
-    let (length, rest) = file.split_first_chunk()?;
-    let (header, data) = rest.split_at_checked(u64::from_le_bytes(*length).try_into().ok()?)?;
-    let metadata: Metadata = serde_json::from_slice(header).ok()?;
+/// What is wrong with a file of so many bytes, so many of them behind the header, of which its tensors take fewer or more.
+fn broken_off(metadata: &Metadata, file: usize, data: usize) -> String {
     let tensors = metadata.tensors();
-    let cut = tensors.iter().filter(|(_, info)| info.data_offsets.1 > data.len());
-    Some(match cut.min_by_key(|(_, info)| info.data_offsets) {
+    let cut = tensors.iter().filter(|(_, info)| info.data_offsets.1 > data);
+    match cut.min_by_key(|(_, info)| info.data_offsets) {
         Some((name, info)) => {
-            let end = file.len() - data.len() + info.data_offsets.1;
-            format!("tensor `{name}` ends at byte {end}, but the file has {}: it is truncated", file.len())
+            let end = (file - data).saturating_add(info.data_offsets.1);
+            format!("tensor `{name}` ends at byte {end}, but the file has {file}: it is truncated")
         }
         None => "it goes on after its last tensor".to_owned(),
-    })
+    }
 }
 
 /// The element type that a file's type is, or the name of one that graphs do not know.
@@ -263,7 +266,8 @@ impl Model {
 
     /// A model of the params of one or more safetensors files. The files are mapped: nothing is read until a device wants it.
     ///
-    /// Nothing may write to the files or make them shorter while the model is there. What another program writes may become a part of the params; and where it cuts a file, the system ends this program (`SIGBUS` on Unix) when it reads what was
+    /// Nothing may write to the files or make them shorter while the model is there, or a clone of it: the compiler takes what is mapped for what does not change, so that it is undefined what a program does that reads a param while another
+    /// program writes to it. Most likely what was written becomes a part of the params; and where it cuts a file, the system ends this program (`SIGBUS` on Unix) when it reads what was
     /// cut off, which no library can answer with an error. Put a new file in the place of the old one (write it under another name, then rename it), or read it yourself and use [`Model::from_safetensors_bytes`].
     ///
     /// # Errors

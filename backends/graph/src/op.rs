@@ -19,7 +19,7 @@ use trefoil_codegen::ir::{Expression, Handle, Local};
 use trefoil_dsl::device::Properties;
 use trefoil_dsl::product::LibraryProduct;
 
-use crate::dim::{Dim, DimError};
+use crate::dim::{Dim, DimError, Symbol};
 use crate::ops::state::Update;
 use crate::pull::{ELEMENT_BY_ELEMENT, Pull};
 use crate::types::{Layout, TensorType};
@@ -42,13 +42,20 @@ pub trait Op: fmt::Debug + Send + Sync + Any {
     /// Its attributes as text, in declaration order: equal texts mean equal ops.
     fn attributes(&self) -> Vec<(&'static str, String)>;
 
+    /// The symbols in its attributes; those that are in the types of its inputs and outputs too may be left out. A run may give values to symbols that a type or an op of its graph has, or that a kernel is given: one
+    /// that is nowhere else and that no op tells is refused there as unknown, rather than left out of account.
+    fn symbols(&self) -> Vec<Symbol> {
+        Vec::new()
+    }
+
     /// The types of its outputs.
     ///
     /// # Errors
     /// The inputs do not fit; the message names the input and says what was expected.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError>;
 
-    /// Its outputs for given inputs, computed in `f64` by the plainest means, without any kernel's code.
+    /// Its outputs for given inputs, computed in `f64` by the plainest means, without any kernel's code: one for each of the shapes `outputs`. An empty list says that there is no reference for these:
+    /// [`crate::reference::evaluate`] answers it with an error, and a debugging run has nothing to compare with.
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor>;
 
     /// Floating-point operations of one run.

@@ -41,15 +41,28 @@ fn room_for(tensor: &str, shape: &[usize]) -> Result<Vec<f64>> {
     Ok(room)
 }
 
-/// That nobody gave what a node reads.
-fn not_given(graph: &Graph, operand: Tensor) -> Error {
-    match graph.type_of(operand) {
-        Ok(ty) => {
-            let name = graph.nodes()[operand.node()].name.clone();
-            Error::Missing { what: "operand", name, ty: ty.to_string() }
-        }
-        Err(error) => error.into(),
+/// The elements of what a node reads, as many as its type says: references look no further.
+fn operand(
+    graph: &Graph,
+    tensor: Tensor,
+    values: &BTreeMap<Tensor, HostTensor>,
+    extents: &Extents,
+) -> Result<HostTensor> {
+    let (what, ty) = ("operand", graph.type_of(tensor)?);
+    let name = graph.nodes()[tensor.node()].name.clone();
+    let Some(value) = values.get(&tensor) else {
+        return Err(Error::Missing { what, name, ty: ty.to_string() });
+    };
+    let shape = ty.shape_in(extents)?;
+    if value.shape != shape {
+        let [given, expected] = [&value.shape, &shape].map(|shape| format!("{}{shape:?}", ty.element));
+        return Err(Error::Shape { what, name, given, expected });
     }
+    let (given, expected) = (value.values.len() as u64, elements_of(&shape) as u64);
+    if given != expected {
+        return Err(Error::Length { what, name, given, expected, ty: ty.to_string() });
+    }
+    Ok(value.clone())
 }
 
 /// Every output of a graph for given inputs, params and states, by name. States that are not given are zero, as before a first run; what a run leaves in one is seen through an output of its newest version.
@@ -77,7 +90,7 @@ pub fn evaluate(
 /// The outputs of one node, by its position in [`Graph::nodes`], from the values of what it reads.
 ///
 /// # Errors
-/// As [`evaluate`]; or a value of what the node reads is missing.
+/// As [`evaluate`]; or what the node reads is missing among the values, or has another shape or another number of elements.
 pub fn evaluate_node(
     graph: &Graph,
     node: usize,
@@ -119,8 +132,8 @@ pub fn evaluate_node(
         None => {
             // References take the room for what they give without asking.
             shapes.iter().try_for_each(|shape| room_for(&node.name, shape).map(drop))?;
-            let operand = |input: &Tensor| values.get(input).cloned().ok_or_else(|| not_given(graph, *input));
-            let inputs = node.inputs.iter().map(operand).collect::<Result<Vec<_>>>()?;
+            let operands = node.inputs.iter().map(|input| operand(graph, *input, values, extents));
+            let inputs = operands.collect::<Result<Vec<_>>>()?;
             match (op.downcast_ref::<Update>(), inputs.as_slice()) {
                 (Some(update), [state, value]) => {
                     let found = graph.state_of(node.inputs[0]).unwrap_or(node.inputs[0]);

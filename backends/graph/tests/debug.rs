@@ -258,6 +258,44 @@ fn steps_of_other_nodes_may_stand_between_those_of_a_node() {
     }
 }
 
+/// What is joined of more tensors than a device binds is done in steps, each of which writes a part: it is complete behind the last one alone.
+#[test]
+fn joins_in_parts_are_seen_when_they_are_whole() {
+    for device in devices() {
+        let what = &device.properties().name;
+        // More than kernels for any device bind.
+        let count = 71;
+        let mut g = Graph::new();
+        let names: Vec<String> = (0..count).map(|index| format!("x{index}")).collect();
+        let parts: Vec<_> = names.iter().map(|name| g.input(name, FLOAT, [2, 3]).unwrap()).collect();
+        let joined = g.concat(&parts, 0).unwrap();
+        g.output("joined", joined).unwrap();
+        let executable = Executable::compile(&g, &Model::new(), &device, &Options::default()).unwrap();
+        let steps = executable.explain().steps.len();
+        assert_eq!(steps > 1, device.kind() != DeviceKind::Cpu, "{what}");
+
+        let rows: Vec<[f32; 6]> = (0..count).map(|part| std::array::from_fn(|i| (6 * part + i) as f32)).collect();
+        let extents = Extents::new();
+        let run = || {
+            let run = executable.prepare(&extents);
+            names.iter().zip(&rows).fold(run, |run, (name, row)| run.input(name, row))
+        };
+        let (outputs, report) = run().debug(&DebugOptions::default()).unwrap();
+        assert_eq!(outputs.get::<f32>("joined").unwrap(), rows.concat(), "{what}");
+        assert_eq!(report.first_nan(), None, "{what}: {report}");
+        let seen: Vec<_> = report.steps.iter().map(|step| step.tensors.len()).collect();
+        assert_eq!((seen.len(), seen.iter().sum::<usize>(), seen[steps - 1]), (steps, 1, 1), "{what}: {report}");
+        let far = report.steps[steps - 1].tensors[0].difference;
+        assert!(far.is_some_and(|far| far.relative == 0.0), "{what}: {report}");
+
+        // Every byte is read once and written once.
+        run().run().unwrap();
+        let profile = executable.profile(&extents).unwrap();
+        let bytes: u64 = profile.steps.iter().map(|step| step.bytes).sum();
+        assert_eq!(bytes, 2 * 24 * count as u64, "{what}: {profile}");
+    }
+}
+
 #[test]
 fn refused_as_a_run_is() {
     for device in devices() {

@@ -293,6 +293,27 @@ fn a_failed_run_leaves_no_state_of_which_nobody_knows() {
     }
 }
 
+/// Copies of outputs follow a run that is done: what they say is no word on the states.
+#[test]
+fn a_run_is_done_where_the_copy_of_an_output_alone_fails() {
+    for inner in devices() {
+        let (graph, model) = accumulator();
+        let (faults, device) = Faults::over(&inner);
+        let executable = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        let mut room = device.buffer(&[0f32; 64]).unwrap();
+        let (x, extents) = ([3f32; 64], Extents::new());
+        let total = || executable.state("total").unwrap().get::<f32>().unwrap().to_vec();
+        // The first submission is the run's.
+        faults.plant(Fault { call: Call::Submission, after: 1, then: Then::GoesOn });
+        let refused = executable.prepare(&extents).input("x", &x).take_buffer("y", &mut room).run();
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("an output of a run") && error.contains("planted"), "{error}");
+        assert_eq!(total(), [7.0; 64]);
+        executable.prepare(&extents).input("x", &x).take_buffer("y", &mut room).run().unwrap();
+        assert_eq!((room.read().unwrap(), total()), (vec![7.0; 64], vec![14.0; 64]));
+    }
+}
+
 #[test]
 fn ops_one_by_one_are_right_or_refused_whichever_call_fails() {
     let play = |device: &Device| -> Result<Vec<f32>> {

@@ -210,6 +210,8 @@ fn the_adapters_reference_is_the_formula() {
     let ids = case.given("ids", Values::I32(vec![1, -1, 0]), &[3]);
     let y = case.graph.lora_matmul(x, weight, Adapters { down, up, scale: 2.0 }, ids).unwrap();
     case.output("y", y);
+    let conversions = case.graph.nodes().iter().filter(|node| node.op.name() == "bitcast").count();
+    assert_eq!(conversions, 1, "both products read the same groups");
     let executable = case.check(&device, 1e-6);
     let data: Vec<_> = case.inputs.iter().map(|(name, values)| (name.as_str(), values.data())).collect();
     let outputs = executable.run(&data, &Extents::new()).unwrap();
@@ -228,6 +230,9 @@ fn what_does_not_fit_is_refused() {
     let turned = g.transpose(weights, &[0, 2, 1]).unwrap();
     let whole = g.input("whole", I32, shape(&[5, 8])).unwrap();
     let point = g.input("point", F32, shape(&[])).unwrap();
+    let weight = g.input("weight", F32, shape(&[4, 8])).unwrap();
+    let up = g.input("up", F32, shape(&[3, 4, 4])).unwrap();
+    let adapters = Adapters { down: weights, up, scale: 1.0 };
     let message = |result: Result<Tensor, GraphError>| result.unwrap_err().to_string();
     for (error, words) in [
         (message(g.grouped_matmul(x, weights, few)), ["`ids`", "expected i32[5]"]),
@@ -236,6 +241,8 @@ fn what_does_not_fit_is_refused() {
         (message(g.grouped_matmul(x, x, ids)), ["`weights`", "three axes"]),
         (message(g.grouped_matmul(whole, weights, ids)), ["`x`", "f32"]),
         (message(g.grouped_matmul(point, weights, ids)), ["`x`", "one axis"]),
+        (message(g.lora_matmul(x, weight, adapters, few)), ["lora_matmul: input `ids`", "expected i32[5]"]),
+        (message(g.lora_matmul(x, weight, adapters, flags)), ["lora_matmul: input `ids`", "an integer"]),
     ] {
         for word in words {
             assert!(error.contains(word), "{error} does not name {word}");

@@ -388,5 +388,10 @@ fn what_is_refused() {
     assert!(refused(g.instance_norm(four, 0.0, None, None)).contains("[N, C, ..], with channels"));
     let moments = BatchMoments { mean: six, variance: four };
     assert!(refused(g.batch_norm(x, moments, 0.0, None, None)).contains("input `variance` is f32[4]; expected f32[6]"));
+    let moments = BatchMoments { mean: six, variance: six };
+    for epsilon in [-1.0, f32::NAN, f32::INFINITY] {
+        let expected = format!("batch_norm: attribute `epsilon` is {epsilon}; expected a number not below 0");
+        assert_eq!(refused(g.batch_norm(x, moments, epsilon, None, None)), expected);
+    }
     assert!(refused(g.l1_normalise(x, &[1], 0.0)).contains("a number above 0"));
 }

@@ -483,6 +483,28 @@ fn a_reference_without_its_operands_is_refused() {
     assert_eq!(refused.unwrap_err().to_string(), "operand `x` (f32[4]) is not given");
 }
 
+#[test]
+fn a_reference_with_other_operands_than_the_graph_has_is_refused() {
+    let mut g = Graph::new();
+    let rows = Symbol::new("rows", 1, 4).unwrap();
+    let x = g.input("x", FLOAT, [Dim::from(&rows), Dim::from(2)]).unwrap();
+    let y = g.sum(x, &[1], false).unwrap();
+    let extents = Extents::with([(&rows, 3)]).unwrap();
+    let evaluate = |shape: &[usize], count: usize| {
+        let values = BTreeMap::from([(x, HostTensor { shape: shape.to_vec(), values: vec![1.0; count] })]);
+        reference::evaluate_node(&g, y.node(), &BTreeMap::new(), &values, &extents)
+    };
+    assert_eq!(evaluate(&[3, 2], 6).unwrap()[0].values, [2.0; 3]);
+    for (shape, count, expected) in [
+        (&[3, 2][..], 5, "operand `x`: 5 elements given, 6 expected for f32[rows, 2]"),
+        (&[3, 2], 7, "operand `x`: 7 elements given, 6 expected for f32[rows, 2]"),
+        (&[2, 3], 6, "operand `x` is f32[2, 3]; expected f32[3, 2]"),
+        (&[6], 6, "operand `x` is f32[6]; expected f32[3, 2]"),
+    ] {
+        assert_eq!(evaluate(shape, count).unwrap_err().to_string(), expected);
+    }
+}
+
 /// Extents were multiplied without a look at what comes of it, and as many zeros asked for.
 #[test]
 fn references_of_more_elements_than_there_can_be_are_refused() {

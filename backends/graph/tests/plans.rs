@@ -4,9 +4,21 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{devices, devices_of_its_own, numbers};
 use trefoil_dsl::support::faults::{Call, Fault, Faults, Then};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Plans, Symbol};
+use trefoil_graph::ops::pull::arrange::{Roll, Tile};
+use trefoil_graph::ops::pull::border::Pad;
+use trefoil_graph::ops::pull::convolution::Convolution;
+use trefoil_graph::ops::pull::made::Eye;
+use trefoil_graph::ops::pull::masks::Triangle;
+use trefoil_graph::ops::pull::patches::{Overlaid, Patches};
+use trefoil_graph::ops::pull::pool::Pool;
+use trefoil_graph::ops::pull::slices::UpdateSlice;
+use trefoil_graph::ops::view::Narrow;
+use trefoil_graph::ops::{Activation, Border, Pooling, Slide, Window};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Op, Options, Plans, Symbol};
 
 const FLOAT: ElementType = ElementType::F32;
 const MOST: i64 = 13;
@@ -216,7 +228,7 @@ fn a_symbol_that_the_graph_lacks_is_refused() {
     }
 }
 
-/// Of symbols that no run looks up the attributes of ops tell the names, as words; of the others the types tell the bounds too.
+/// Symbols that no run looks up are those of ops that no output needs.
 #[test]
 fn a_symbol_is_known_by_its_whole_name_and_its_bounds() {
     let rows = Symbol::new("rows", 1, MOST).unwrap();
@@ -241,9 +253,66 @@ fn a_symbol_is_known_by_its_whole_name_and_its_bounds() {
             run(known).unwrap();
         }
         let strangers = ["row", "ows", "r", "f", "star", "tart", "che-position", "cache-pos"].map(|name| (name, MOST));
-        for (name, most) in strangers.into_iter().chain([("rows", MOST + 1)]) {
+        for (name, most) in strangers.into_iter().chain([("rows", MOST + 1), ("start", 4)]) {
             let refused = run(&Symbol::new(name, 1, most).unwrap());
             assert!(matches!(&refused, Err(Error::Unknown { what: "symbol", .. })), "{name}: {refused:?}");
+        }
+    }
+}
+
+/// Of symbols of attributes types may have nothing.
+#[test]
+fn ops_tell_the_symbols_of_their_attributes() {
+    let symbols: [Symbol; 6] = std::array::from_fn(|at| Symbol::new(&format!("s{at}"), 1, 4).unwrap());
+    let s = |at: usize| Dim::from(&symbols[at]);
+    let windows = || vec![Window { size: s(0), stride: s(1), dilation: s(2), padding: [s(3), s(4)], ceil: false }];
+    let slides = vec![Slide { stride: s(0), dilation: s(1), padding: [s(2), s(3)], output_padding: s(4) }];
+    let activation = Activation::Identity;
+    let ops: [(Box<dyn Op>, usize); 11] = [
+        (Box::new(Narrow { axis: 0, start: s(0), length: s(1) }), 2),
+        (Box::new(Tile { repeats: vec![s(0), s(1)] }), 2),
+        (Box::new(Roll { shifts: vec![s(0), s(1)] }), 2),
+        (Box::new(Triangle { upper: true, diagonal: s(0) }), 1),
+        (Box::new(Eye { rows: s(0), columns: s(1), diagonal: s(2), element: FLOAT }), 3),
+        (Box::new(UpdateSlice { batch_axes: 0, starts: Some(vec![s(0), s(1)]), wraps: false }), 2),
+        (Box::new(Pad { pads: vec![[s(0), s(1)], [s(2), s(3)]], border: Border::Edge, element: FLOAT }), 4),
+        (Box::new(Pool { pooling: Pooling::Max, windows: windows() }), 5),
+        (Box::new(Patches { windows: windows() }), 5),
+        (Box::new(Overlaid { windows: windows(), image: vec![Dim::from(9)] }), 5),
+        (Box::new(Convolution { transposed: true, slides, groups: s(5), bias: false, activation }), 6),
+    ];
+    let told = |op: &dyn Op| op.symbols().into_iter().collect::<BTreeSet<_>>();
+    let first = |count: usize| symbols[..count].iter().cloned().collect::<BTreeSet<_>>();
+    for (op, count) in &ops {
+        assert_eq!(told(&**op), first(*count), "{op:?}");
+    }
+    let mut g = Graph::new();
+    let (state, value) = (g.state("state", FLOAT, [8]).unwrap(), g.input("value", FLOAT, [1]).unwrap());
+    g.update(state, value, 0, s(0)).unwrap();
+    assert_eq!(told(&*g.nodes().last().unwrap().op), first(1));
+}
+
+/// Plans are for symbols of the graph alone: what is mistyped would leave all as it is.
+#[test]
+fn no_plan_is_for_a_symbol_that_the_graph_lacks() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(&rows)]).unwrap();
+    let y = g.neg(x).unwrap();
+    g.output("y", y).unwrap();
+    let compile = || Executable::compile(&g, &Model::new(), &devices()[0], &Options::default()).unwrap();
+    let general = compile();
+    let plan = general.specialise(&extents(&rows, 2)).unwrap();
+    let expected = format!("(1 to {MOST})`; there are: rows (1 to {MOST})");
+    for mistyped in ["row", "Rows"].map(|name| Symbol::new(name, 1, MOST).unwrap()) {
+        for executable in [&general, &plan] {
+            let refused = executable.specialise(&extents(&mistyped, 3)).unwrap_err();
+            assert!(matches!(&refused, Error::Unknown { what: "symbol", .. }), "{refused}");
+            assert!(refused.to_string().ends_with(&expected), "{refused}");
+        }
+        let plans = Plans::new(compile(), &[&mistyped], 2);
+        for at in [extents(&mistyped, 3), extents(&rows, 3)] {
+            assert!(matches!(plans.at(&at), Err(Error::Unknown { what: "symbol", .. })));
         }
     }
 }

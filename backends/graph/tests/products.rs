@@ -615,6 +615,15 @@ fn what_is_refused() {
     assert!(refused(gelu(&mut g, i, I32)).contains("attribute `activation` is Gelu; expected Identity of i32"));
     let long = g.input("long", F32, shape(&[5])).unwrap();
     assert!(refused(g.matmul(f, long)).contains("4 rows"));
+    // What no kernel steps through by one stride is copied by the method, and refused by the op.
+    let batches = g.input("batches", F32, shape(&[2, 3, 4, 5])).unwrap();
+    let repeated = g.input("repeated", F32, shape(&[1, 3, 5, 4])).unwrap();
+    let plain = MatMul { bias: false, activation: Activation::Identity, out: F32 };
+    let [of_b, of_a] = [[batches, repeated], [repeated, batches]].map(|inputs| g.add_one(plain, &inputs));
+    assert!(refused(of_b).contains("input `b` is f32[1, 3, 5, 4]; expected leading axes that are all repeated"));
+    assert!(refused(of_a).contains("input `a` is f32[1, 3, 5, 4]; expected leading axes that are all repeated"));
+    assert!(refused(g.add_one(plain, &[batches, repeated])).contains("`expand` it to [2, 3, 5, 4], then `contiguous`"));
+    assert!(g.matmul(batches, repeated).is_ok());
     let biased = MatMul { bias: true, activation: Activation::Identity, out: F16 };
     let bias = g.input("bias", F32, shape(&[4])).unwrap();
     assert!(refused(g.add_one(biased, &[h, h, bias])).contains("input `bias` is f32"));

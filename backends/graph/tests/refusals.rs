@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests unwrap too")]
 
-use trefoil_graph::ops::Activation;
+use trefoil_graph::ops::scatter::Update;
+use trefoil_graph::ops::{
+    Activation, Attention, AttentionBlock, AttentionLayout, AttentionOperands, Linear, Projections,
+};
 use trefoil_graph::{Dim, ElementType, Graph, GraphError, Symbol, Tensor};
 
 const FLOAT: ElementType = ElementType::F32;
@@ -132,7 +135,27 @@ fn tensors_of_another_graph_are_told_with_the_op_that_was_to_read_them() {
     let mut first = Graph::new();
     let x = first.input("x", FLOAT, shape(&[4, 4])).unwrap();
     let mut g = Graph::new();
+    let own = g.input("own", FLOAT, shape(&[4, 4])).unwrap();
+    let at = g.input("at", ElementType::U32, shape(&[4])).unwrap();
+    let places = g.input("places", ElementType::U32, shape(&[4, 4])).unwrap();
+    let sequence = g.input("sequence", FLOAT, shape(&[1, 2, 4])).unwrap();
+    let linear = || Linear { weight: own, bias: None };
+    let block = AttentionBlock {
+        heads: 1,
+        key_heads: 1,
+        elements: 4,
+        attention: Attention::new(AttentionLayout::Bshd, 0.5),
+        operands: AttentionOperands::default(),
+        projections: Projections::Each { queries: linear(), keys: linear(), values: linear(), from: Some(x) },
+        head_norms: None,
+        turns: None,
+        past: None,
+        output: linear(),
+    };
     for (op, refused) in [
+        ("scatter_add", refused(g.scatter(own, at, x, 0, Update::Add))),
+        ("scatter_set", refused(g.scatter_elements(own, places, x, 0, Update::Set))),
+        ("attention_block", refused(g.attention_block(sequence, &block).map(|attended| attended.y))),
         ("relu", refused(g.relu(x))),
         ("add", refused(g.add(x, x))),
         ("cast", refused(g.cast(x, ElementType::F16))),

@@ -227,8 +227,13 @@ fn what_is_refused() {
     assert!(text.contains("input `sines`"), "{text}");
     let text = graph.rope(x, long, long, None, Rope { turned: 7, ..op }).unwrap_err().to_string();
     assert!(text.contains("attribute `turned` is 7; expected an even number of at most 8 elements"), "{text}");
-    let text = graph.rope_tables(usize::MAX, 4, 10.0, F32).unwrap_err().to_string();
-    assert!(text.contains("attribute `positions`"), "{text}");
+    for positions in [usize::MAX, 1 << 48, 1 << 30] {
+        let text = graph.rope_tables(positions, 4, 10.0, F32).unwrap_err().to_string();
+        let expected = "expected at most 2147483647 angles, 2 for each position";
+        assert!(text.contains(&format!("attribute `positions` is {positions}; {expected}")), "{text}");
+    }
+    let text = graph.alibi(1 << 48, 0i64, F32).unwrap_err().to_string();
+    assert!(text.contains("attribute `heads` is 281474976710656; expected at most 2147483647 heads"), "{text}");
     let many = Symbol::new("many", 1, 1 << 40).unwrap();
     let text = graph.alibi(8, &many, F32).unwrap_err().to_string();
     assert!(text.contains("attribute `keys` is many"), "{text}");

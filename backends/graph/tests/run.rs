@@ -354,6 +354,22 @@ fn safetensors_are_mapped_and_checked() {
     garbled[9] = b'{';
     let error = read(&garbled);
     assert!(error.starts_with(&format!("{file}: invalid JSON in header")), "{error}");
+    let with_header = |header: &str| [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+    let error = read(&with_header(r#"{"w":{"dtype":"U8","shape":[3],"data_offsets":[0,2]}}"#));
+    assert!(error.starts_with(&format!("{file}: its header is not of safetensors: ")), "{error}");
+    // Tensors that end where numbers do, and a header that does.
+    let most = (1u64 << 61) - 1;
+    let tensors: Vec<_> = (0..8)
+        .map(|at| {
+            let ends = [at * most, (at + 1) * most];
+            format!(r#""{at}":{{"dtype":"U8","shape":[{most}],"data_offsets":{ends:?}}}"#)
+        })
+        .collect();
+    let error = read(&with_header(&format!("{{{}}}", tensors.join(","))));
+    assert!(error.starts_with(&format!("{file}: tensor `0` ends at byte ")), "{error}");
+    let error = read(&[&u64::MAX.to_le_bytes()[..], &bytes[8..]].concat());
+    let expected = format!("{file}: its header would take {} bytes; safetensors allow 100000000", u64::MAX);
+    assert_eq!(error, expected);
     let missing = directory.join("missing");
     let error = Model::from_safetensors(&[&missing]).map(|_| ()).unwrap_err().to_string();
     assert!(error.starts_with(&format!("{}: ", missing.display())), "{error}");

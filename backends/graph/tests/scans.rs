@@ -286,6 +286,19 @@ fn integers_wrap() {
     }
 }
 
+/// The product of two numbers of 64 bits may take more than the 127 that references have for it.
+#[test]
+fn products_of_the_largest_integers_wrap() {
+    // The largest that references know exactly.
+    let most = u64::MAX << 11;
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::U64, shape(&[3])).unwrap();
+    (0..4).for_each(|way| scanned(&mut graph, x, Operator::Prod, 0, way));
+    for device in devices().iter().filter(|device| computes(device, ElementType::U64)) {
+        check(&graph, device, &[("x", Values::U64(vec![most, most, 3]))], &Extents::new(), 0.0);
+    }
+}
+
 #[test]
 fn what_is_refused() {
     let mut graph = Graph::new();

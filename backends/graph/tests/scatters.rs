@@ -207,6 +207,23 @@ fn what_is_no_number() {
     }
 }
 
+/// The product of two numbers of 64 bits may take more than the 127 that references have for it.
+#[test]
+fn products_of_the_largest_integers_wrap() {
+    // The largest that references know exactly.
+    let most = u64::MAX << 11;
+    let mut case = Case::default();
+    let x = case.given("x", Values::U64(vec![most, 5]), &[2]);
+    let i = case.given("i", Values::U32(vec![0, 1]), &[2]);
+    let updates = case.given("updates", Values::U64(vec![most, most]), &[2]);
+    let y = case.graph.scatter(x, i, updates, 0, Update::Mul).unwrap();
+    case.output("y", y);
+    for device in devices().iter().filter(|device| computes(device, ElementType::U64)) {
+        println!("on {}", device.properties().name);
+        in_every_way(&case, device, ElementType::U64, 0.0);
+    }
+}
+
 #[test]
 fn each_run_decides_extents() {
     let slots = Symbol::new("slots", 0, 300).unwrap();

@@ -89,7 +89,7 @@ pub struct Use {
     pub offset: Dim,
     /// Bytes of what the kernel may touch, from there on.
     pub bytes: Dim,
-    /// Bytes that an update of a state writes, where the rest stays as it is.
+    /// Bytes that the step writes, where the rest stays as it is: an update of a state, or one of several steps of a pull, each of which writes a part of the result.
     pub part: Option<Dim>,
     /// The value that lies there before, where this is the first step that writes over it.
     pub over: Option<ValueId>,

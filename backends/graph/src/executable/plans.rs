@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{Executable, Outputs, Parts};
+use super::{Executable, Outputs};
 use crate::data::Data;
 use crate::dim::{Extents, Symbol};
 use crate::error::{Error, Result, names};
@@ -60,24 +60,12 @@ pub struct PlansStatistics {
     pub kept: usize,
 }
 
-/// Whether a text tells a name, and not a longer one of which it is a part.
-fn tells(text: &str, name: &str) -> bool {
-    let is_of_word = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
-    // Words end at other characters, which names may have too: a name that begins or ends with one ends a word itself.
-    let goes_on = |left: Option<char>, right: Option<char>| is_of_word(left) && is_of_word(right);
-    text.match_indices(name).any(|(at, found)| {
-        let (before, behind) = (&text[..at], &text[at + found.len()..]);
-        !goes_on(before.chars().next_back(), name.chars().next())
-            && !goes_on(name.chars().next_back(), behind.chars().next())
-    })
-}
-
 impl Executable {
     /// A plan of the same graph for given values of some of its symbols; the others stay as they are. It shares the model's weights, and the states: what a run of either leaves in them, the next run of either finds. Its runs take extents with the same values, and ids of this executable's
     /// inputs and outputs. A seed that is not given runs on over both.
     ///
     /// # Errors
-    /// As [`Executable::compile`]; or this is a plan for another value of a symbol.
+    /// As [`Executable::compile`]; or this is a plan for another value of a symbol, or the graph lacks one.
     pub fn specialise(&self, extents: &Extents) -> Result<Self> {
         let parts = &self.parts;
         let mut values = self.bindings().clone();
@@ -86,6 +74,7 @@ impl Executable {
                 return Err(Error::Bound { symbol: symbol.name().to_owned(), given: given.to_string(), expected });
             }
         }
+        self.expect_symbols(extents.iter().map(|(symbol, _)| symbol))?;
         values.extend(extents);
         Self::make(parts.graph.bound(&values), &self.model, &self.device, &parts.options, Some(self))
     }
@@ -142,18 +131,22 @@ impl Executable {
         bound.chain(self.parts.symbols.iter().filter(move |symbol| self.bindings().get(symbol).is_none()))
     }
 
-    /// Whether a symbol is one of the graph's. What no run looks up may stand in an op's attributes, which are known as text alone; and a symbol of one value is that number wherever it stands.
+    /// Whether a symbol is one of the graph's; one of one value is that number wherever it stands.
     fn has(&self, symbol: &Symbol) -> bool {
         let (least, most) = symbol.bounds();
-        let Parts { symbols, declared, attributes, .. } = &*self.parts;
-        let is_known = symbols.contains(symbol) || declared.contains(symbol) || self.bindings().get(symbol).is_some();
-        if is_known || least == most {
-            return true;
-        }
-        // Text tells no bounds: a symbol whose name has other bounds in the graph is another symbol.
-        let bound = self.bindings().iter().map(|(known, _)| known);
-        let is_taken = symbols.iter().chain(declared).chain(bound).any(|known| known.name() == symbol.name());
-        !is_taken && tells(attributes, symbol.name())
+        least == most || self.parts.known.contains(symbol)
+    }
+
+    /// Checks that symbols are the graph's: a value of another, such as of one whose name is mistyped, would do nothing.
+    fn expect_symbols<'s>(&self, symbols: impl IntoIterator<Item = &'s Symbol>) -> Result<()> {
+        let Some(stranger) = symbols.into_iter().find(|symbol| !self.has(symbol)) else { return Ok(()) };
+        let described = |symbol: &Symbol| {
+            let (least, most) = symbol.bounds();
+            format!("{} ({least} to {most})", symbol.name())
+        };
+        let known: Vec<_> = self.symbols().map(described).collect();
+        let (name, known) = (described(stranger), names(known.iter().map(String::as_str)));
+        Err(Error::Unknown { what: "symbol", name, known })
     }
 
     /// Checks that a run is of the values for which the plan was made, that it has no values for symbols that the graph lacks, and that no tensor has a negative extent in it.
@@ -165,24 +158,13 @@ impl Executable {
                 return Err(Error::Bound { symbol: symbol.name().to_owned(), given, expected });
             }
         }
-        if let Some((symbol, _)) = extents.iter().find(|(symbol, _)| !self.has(symbol)) {
-            let described = |symbol: &Symbol| {
-                let (least, most) = symbol.bounds();
-                format!("{} ({least} to {most})", symbol.name())
-            };
-            let known: Vec<_> = self.symbols().map(described).collect();
-            return Err(Error::Unknown {
-                what: "symbol",
-                name: described(symbol),
-                known: names(known.iter().map(String::as_str)),
-            });
-        }
+        self.expect_symbols(extents.iter().map(|(symbol, _)| symbol))?;
         self.words.expect_extents(extents)
     }
 }
 
 impl Plans {
-    /// Keeps up to `most` plans of an executable, for values of these symbols. Symbols that change with every run, such as a position in a cache, had better not be among them: pipelines that were made for a plan stay as long as the device is open, and kernels as long as the model, also when the plan goes.
+    /// Keeps up to `most` plans of an executable, for values of these symbols, all of which are its graph's. Symbols that change with every run, such as a position in a cache, had better not be among them: pipelines that were made for a plan stay as long as the device is open, and kernels as long as the model, also when the plan goes.
     pub fn new(general: Executable, symbols: &[&Symbol], most: usize) -> Self {
         let symbols = symbols.iter().map(|symbol| (*symbol).clone()).collect();
         Self { general, symbols, most, known: Mutex::default() }
@@ -197,8 +179,9 @@ impl Plans {
     /// programs that know what comes ask for it up front.
     ///
     /// # Errors
-    /// As [`Executable::specialise`]; or another thread panicked while it made one.
+    /// As [`Executable::specialise`]; or the graph lacks one of the symbols that plans are for; or another thread panicked while it made one.
     pub fn at(&self, extents: &Extents) -> Result<Arc<Executable>> {
+        self.general.expect_symbols(&self.symbols)?;
         let values = extents.only(&self.symbols);
         let mut known = self.known.lock().map_err(|_| Error::Poisoned)?;
         if let Some(place) = known.plans.iter().position(|(others, _)| *others == values) {

@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Those of [`Executable::run`]; an id of another graph's executable; device memory of another device, or of fewer elements; an input to stay as it is that cannot; an output of another element type than the memory for it, or of another length; rows that
-    /// it does not have.
+    /// it does not have; or the device refuses the copies of outputs to its memory: then the run is done nevertheless, states and all.
     pub fn run(mut self) -> Result<Outputs> {
         let _run = debug_span!("run").entered();
         self.done(None)
@@ -381,12 +381,12 @@ impl<'a> Run<'a> {
             None => backend.run(&*executable.recording, io).map_err(failed),
             Some(watch) => watch.run(io, extents),
         };
-        // What takes outputs on the device follows, in the order of the queue.
-        let ran = ran.and_then(|()| match behind.as_slice() {
+        executable.settled(common, ran)?;
+        // What takes outputs on the device follows, in the order of the queue. They touch no state: where they fail, the run is done nevertheless.
+        let taken = match behind.as_slice() {
             [] => Ok(()),
             copies => backend.execute(copies).map_err(at("an output of a run from", &Command::first_label(copies))),
-        });
-        executable.settled(common, ran)?;
+        };
         for ((last, given), slot) in state.given.iter_mut().zip(&lists.given).zip(&executable.inputs) {
             if given.as_ref().is_some_and(|given| !matches!(given, Given::Unchanged)) {
                 *last = Some(elements(&slot.ty, extents)?);
@@ -400,7 +400,7 @@ impl<'a> Run<'a> {
         }
         copies.clear();
         state.scratch = Scratch { uploads: emptied(uploads), downloads: emptied(downloads), copies, words };
-        Ok(())
+        taken
     }
 }
 

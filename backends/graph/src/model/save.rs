@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::types::ElementType;
 
 /// What readers take of a header.
-const LARGEST_HEADER: usize = 100_000_000;
+pub(super) const LARGEST_HEADER: usize = 100_000_000;
 /// Where files have what belongs to no tensor.
 const METADATA: &str = "__metadata__";
 

@@ -3,6 +3,27 @@
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
 
+/// The number of an axis of so many, a negative one counted from the last, if there is such an axis.
+fn resolved(axis: isize, rank: usize) -> Option<usize> {
+    let from_first = if axis < 0 { axis.checked_add_unsigned(rank)? } else { axis };
+    usize::try_from(from_first).ok().filter(|axis| *axis < rank)
+}
+
+/// The numbers of axes of so many, in the order given.
+///
+/// # Errors
+/// The first axis that there is not, or that was named before.
+pub(super) fn each_once(axes: impl IntoIterator<Item = isize>, rank: usize) -> Result<Vec<usize>, isize> {
+    let mut known = Vec::new();
+    for axis in axes {
+        match resolved(axis, rank) {
+            Some(number) if !known.contains(&number) => known.push(number),
+            _ => return Err(axis),
+        }
+    }
+    Ok(known)
+}
+
 impl Graph {
     /// The number of an axis that may be counted from the last of `x`, to which `op` adds `added` axes.
     ///
@@ -11,9 +32,7 @@ impl Graph {
     pub(crate) fn axis(&self, op: &str, x: Tensor, axis: isize, added: usize) -> Result<usize, GraphError> {
         let ty = self.operand(op, x)?;
         let rank = ty.rank() + added;
-        let from_first = if axis < 0 { axis.checked_add_unsigned(rank) } else { Some(axis) };
-        let known = from_first.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
-        known.ok_or_else(|| {
+        resolved(axis, rank).ok_or_else(|| {
             let expected = format!("an axis below {rank}, of {ty}");
             GraphError::Op {
                 op: format!("{op}({ty})"),
@@ -28,21 +47,10 @@ impl Graph {
     /// The tensor has no such axis, or one is named twice.
     pub(crate) fn axes(&self, op: &str, tensor: Tensor, axes: &[isize]) -> Result<Vec<usize>, GraphError> {
         let ty = self.operand(op, tensor)?;
-        let mut known = Vec::with_capacity(axes.len());
-        for axis in axes {
-            let from_first = if *axis < 0 { axis.checked_add_unsigned(ty.rank()) } else { Some(*axis) };
-            match from_first.and_then(|axis| usize::try_from(axis).ok()) {
-                Some(axis) if axis < ty.rank() && !known.contains(&axis) => known.push(axis),
-                _ => {
-                    let error = OpError::Attribute {
-                        attribute: "axis",
-                        given: format!("{axes:?}"),
-                        expected: format!("axes of {ty}, each once"),
-                    };
-                    return Err(GraphError::Op { op: op.to_owned(), error });
-                }
-            }
-        }
+        let mut known = each_once(axes.iter().copied(), ty.rank()).map_err(|_| {
+            let (given, expected) = (format!("{axes:?}"), format!("axes of {ty}, each once"));
+            GraphError::Op { op: op.to_owned(), error: OpError::Attribute { attribute: "axis", given, expected } }
+        })?;
         known.sort_unstable();
         Ok(known)
     }

@@ -18,6 +18,7 @@ use trefoil_kernels::activation::Activation;
 
 pub use self::builders::Contraction;
 pub use self::grouped::{Adapters, GroupedMatMul};
+use self::product::is_partly_repeated;
 use self::types::Types;
 use super::activation::{activated, expect_known};
 use super::support::{apart, expect_element, expect_inputs, expect_shape, rather_than};
@@ -25,7 +26,8 @@ use crate::dim::Dim;
 use crate::op::{HostTensor, Op, OpError, OpKind};
 use crate::types::{ElementType, TensorType, broadcast};
 
-/// activation(a b + bias): a is `[.., M, K]`, b is `[.., K, N]`, bias is `[N]`; the leading axes broadcast.
+/// activation(a b + bias): a is `[.., M, K]`, b is `[.., K, N]`, bias is `[N]`; the leading axes broadcast, but those of one operand are all repeated or none of them: kernels step through its matrices by one stride.
+/// [`Graph::matmul`](crate::Graph::matmul) copies an operand of which only some are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatMul {
     /// Whether there is a bias, as third input, of the result's elements.
@@ -77,6 +79,15 @@ impl Op for MatMul {
                 apart(&theirs, &ours)
             ),
         })?;
+        for (input, ty, own) in [("a", a, a_batch), ("b", b, b_batch)] {
+            if is_partly_repeated(own, &shape) {
+                let spread = [&*shape, &ty.shape[own.len()..]].concat();
+                let expected = format!(
+                    "leading axes that are all repeated to {shape:?} or none of them (`expand` it to {spread:?}, then `contiguous`)"
+                );
+                return Err(OpError::Shape { input, given: ty.to_string(), expected });
+            }
+        }
         shape.extend([a_matrix[0].clone(), b_matrix[1].clone()]);
         if self.bias {
             expect_element("bias", &inputs[2], self.out)?;

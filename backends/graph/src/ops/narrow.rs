@@ -9,7 +9,7 @@ mod body;
 mod builders;
 mod reference;
 
-use super::support::{expect_element, expect_inputs};
+use super::support::{expect_element, expect_inputs, expect_one_of};
 use crate::dim::Dim;
 use crate::op::{HostTensor, Op, OpError, OpKind};
 use crate::types::{ElementType, TensorType};
@@ -228,10 +228,7 @@ impl Op for Encode {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let takes = |element: ElementType| is_plain(element) && (element.is_float() || !self.narrow.is_float());
-        if !takes(inputs[0].element) {
-            let expected = format!("{} (`cast` converts)", ElementType::list(takes));
-            return Err(OpError::ElementType { input: "x", given: inputs[0].element, expected });
-        }
+        expect_one_of("x", &inputs[0], takes)?;
         expect_element("x", &inputs[0], self.from)?;
         if !self.saturates() && self.narrow == Narrow::Float4E2M1 {
             let expected = "Saturated, because Float4E2M1 has neither infinity nor NaN".to_owned();

@@ -13,7 +13,7 @@ pub use self::builders::{BatchMoments, NormOperands, Normed};
 pub use self::scaled::{Norm, NormKind};
 pub use self::softmax::Softmax;
 use crate::op::OpError;
-use crate::types::{ElementType, TensorType};
+use crate::types::TensorType;
 
 /// Checks the axes of an op that normalises.
 ///
@@ -27,16 +27,16 @@ fn expect_axes(x: &TensorType, axes: &[usize]) -> Result<(), OpError> {
     Err(OpError::Attribute { attribute: "axes", given: format!("{axes:?}"), expected })
 }
 
-/// Checks that an element type is one of some.
+/// Checks what is added to a square before its root is taken.
 ///
 /// # Errors
-/// It is none of them; the message names the cast.
-fn expect_float(x: &TensorType, takes: &[ElementType]) -> Result<(), OpError> {
-    if takes.contains(&x.element) {
+/// It is negative, infinite or no number.
+fn expect_epsilon(epsilon: f32) -> Result<(), OpError> {
+    if epsilon >= 0.0 && epsilon.is_finite() {
         return Ok(());
     }
-    let expected = format!("{} (`cast` converts)", ElementType::list(|element| takes.contains(&element)));
-    Err(OpError::ElementType { input: "x", given: x.element, expected })
+    let expected = "a number not below 0".to_owned();
+    Err(OpError::Attribute { attribute: "epsilon", given: epsilon.to_string(), expected })
 }
 
 /// For each row the positions of its elements, in the order of the axes: what references go over.

@@ -71,7 +71,7 @@ impl Graph {
     /// Their elements are `f32`, or `f64` for x of that.
     ///
     /// # Errors
-    /// `turned` is odd, the base is no positive number, the positions are too many, or the elements are others.
+    /// `turned` is odd, the base is no positive number, there are more than 2^31 - 1 angles, or the elements are others.
     pub fn rope_tables(
         &mut self,
         positions: usize,
@@ -91,8 +91,10 @@ impl Graph {
         }
         let pairs = turned / 2;
         let angle = |at: usize| (at / pairs) as f64 * base.powf(-2.0 * (at % pairs) as f64 / turned as f64);
-        let Some(count) = positions.checked_mul(pairs) else {
-            return Err(refuse("positions", positions.to_string(), "positions whose angles can be counted"));
+        let is_counted = |count: &usize| i64::try_from(*count).is_ok_and(|count| count <= MOST);
+        let Some(count) = positions.checked_mul(pairs).filter(is_counted) else {
+            let expected = format!("at most {MOST} angles, {pairs} for each position");
+            return Err(refuse("positions", positions.to_string(), &expected));
         };
         let angles: Vec<f64> = (0..count).map(angle).collect();
         let shape = vec![Dim::from(positions), Dim::from(pairs)];
@@ -112,24 +114,29 @@ impl Graph {
     /// other one of the larger's.
     ///
     /// # Errors
-    /// The elements are no floats, or the keys may be too many for a table.
+    /// The elements are no floats, or the heads are too many, or the keys may be too many for a table.
     pub fn alibi(&mut self, heads: usize, keys: impl Into<Dim>, element: ElementType) -> Result<Tensor, GraphError> {
         let keys = keys.into();
         let most = keys.bounds().1.max(0);
-        if i64::try_from(heads).ok().and_then(|heads| heads.checked_mul(most)).is_none_or(|all| all > MOST) {
+        let refuse = |attribute, given, expected| GraphError::Op {
+            op: "alibi".to_owned(),
+            error: OpError::Attribute { attribute, given, expected },
+        };
+        // Each head has a slope, also where there are no keys.
+        let Some(counted) = i64::try_from(heads).ok().filter(|heads| *heads <= MOST) else {
+            return Err(refuse("heads", heads.to_string(), format!("at most {MOST} heads")));
+        };
+        if counted.checked_mul(most).is_none_or(|all| all > MOST) {
             let expected =
                 format!("at most {MOST} numbers for {heads} heads, which are written down for the most keys");
-            let error = OpError::Attribute { attribute: "keys", given: keys.to_string(), expected };
-            return Err(GraphError::Op { op: "alibi".to_owned(), error });
+            return Err(refuse("keys", keys.to_string(), expected));
         }
         let slopes = slopes(heads);
         if !element.is_float() {
-            let expected = ElementType::list(ElementType::is_float);
-            let error = OpError::Attribute { attribute: "element", given: element.to_string(), expected };
-            return Err(GraphError::Op { op: "alibi".to_owned(), error });
+            return Err(refuse("element", element.to_string(), ElementType::list(ElementType::is_float)));
         }
         let values = slopes.iter().flat_map(|slope| (1 - most..=0).map(move |behind| slope * behind as f64));
-        let shape = [heads as i64, 1, most].map(Dim::from).to_vec();
+        let shape = [counted, 1, most].map(Dim::from).to_vec();
         let all = match element {
             F64 => self.constant(F64, shape, &values.collect::<Vec<_>>())?,
             _ => self.constant(F32, shape, &values.map(|value| value as f32).collect::<Vec<_>>())?,

@@ -24,7 +24,7 @@ struct Definition {
     /// Its neutral value for elements of a type.
     start: fn(ElementType) -> f64,
     join: fn(f64, f64) -> f64,
-    /// How whole numbers are joined, if that may go beyond their type.
+    /// How whole numbers are joined, if that may go beyond their type; of what goes beyond this one too, the lowest bits are right.
     wraps: Option<fn(i128, i128) -> i128>,
 }
 
@@ -127,7 +127,7 @@ operators! {
         ],
         start: |_| 1.0,
         join: |a, b| a * b,
-        wraps: Some(|a, b| a * b),
+        wraps: Some(i128::wrapping_mul),
     }
     /// The largest so far, yᵢ = max xⱼ for j ≤ i; NaN from the first NaN on. Of none it is the least value of the type: -∞ of floats.
     Max cummax {

@@ -11,7 +11,7 @@ mod set;
 pub use self::join::Join;
 pub use self::places::{LastUpdates, Named};
 pub use self::set::ScatterSet;
-use super::support::{expect_element, expect_shape, shape_error};
+use super::support::{expect_element, expect_one_of, expect_shape, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{Ineligible, OpError, Request, Slot};
@@ -204,11 +204,8 @@ impl Graph {
 
     /// Checks elements, and that the updates have a shape.
     fn fits(&self, update: Update, x: &TensorType, updates: Tensor, wanted: &[Dim]) -> Result<(), GraphError> {
-        let updates = self.type_of(updates)?;
-        if !update.takes(x.element) {
-            let expected = format!("{} (`cast` converts)", ElementType::list(|element| update.takes(element)));
-            return Err(refused(update, OpError::ElementType { input: "x", given: x.element, expected }));
-        }
+        let updates = self.operand(update.name(), updates)?;
+        expect_one_of("x", x, |element| update.takes(element)).map_err(|error| refused(update, error))?;
         expect_element("updates", updates, x.element).map_err(|error| refused(update, error))?;
         expect_shape("updates", updates, wanted).map_err(|error| refused(update, error))
     }
@@ -221,11 +218,11 @@ impl Graph {
         operands: Operands,
     ) -> Result<Tensor, GraphError> {
         let Operands { x: extents, count, mut indices, named } = operands;
-        let of_indices = self.type_of(indices)?.element;
+        let of_indices = self.operand(update.name(), indices)?.element;
         if of_indices.is_integer() && of_indices.bytes() < 4 {
             indices = self.cast(indices, ElementType::I32)?;
         }
-        let TensorType { element, shape } = self.type_of(x)?.clone();
+        let TensorType { element, shape } = self.operand(update.name(), x)?.clone();
         let [first, slots @ .., last] = &*extents else { return Ok(x) };
         let (lines, columns) = (first.clone(), last.clone());
         let updates = self.reshape(updates, vec![lines.clone(), count, columns.clone()])?;
@@ -237,11 +234,7 @@ impl Graph {
             return self.reshape(y, shape);
         }
         // Narrow integers are joined in words: what wraps there is cut off in the end.
-        let wide = match element {
-            ElementType::I8 | ElementType::I16 => ElementType::I32,
-            ElementType::U8 | ElementType::U16 => ElementType::U32,
-            other => other,
-        };
+        let wide = element.widened();
         let (mut x, mut updates) = (self.reshape(x, extents)?, updates);
         if wide != element {
             (x, updates) = (self.cast(x, wide)?, self.cast(updates, wide)?);

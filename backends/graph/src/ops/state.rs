@@ -7,8 +7,8 @@
 use std::any::Any;
 
 use super::pull::pull_op;
-use super::support::{expect_element, expect_inputs, shape_error};
-use crate::dim::{Dim, Extents};
+use super::support::{expect_element, expect_inputs, shape_error, symbols_of};
+use crate::dim::{Dim, Extents, Symbol};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, GraphError, LeafKind, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
@@ -89,6 +89,10 @@ impl Op for Update {
             ("axis", part.map_or("all".to_owned(), |part| part.axis.to_string())),
             ("position", part.map_or("0".to_owned(), |part| part.position.to_string())),
         ]
+    }
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.part.iter().map(|part| &part.position))
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {

@@ -47,6 +47,18 @@ pub fn expect_element(input: &'static str, ty: &TensorType, expected: ElementTyp
     })
 }
 
+/// Checks that an input is of one of the element types that an op takes.
+///
+/// # Errors
+/// It is of none of them; the message lists them, and names the cast.
+pub fn expect_one_of(input: &'static str, ty: &TensorType, takes: impl Fn(ElementType) -> bool) -> Result<(), OpError> {
+    if takes(ty.element) {
+        return Ok(());
+    }
+    let expected = format!("{} (`cast` converts)", ElementType::list(takes));
+    Err(OpError::ElementType { input, given: ty.element, expected })
+}
+
 /// Checks an input's shape.
 ///
 /// # Errors
@@ -96,6 +108,15 @@ pub fn rather_than(expected: &Dim, given: &Dim) -> (String, String) {
     let (wanted, other) = (apart(expected, given), apart(given, expected));
     let not = if other == given.to_string() { String::new() } else { format!(", not {other}") };
     (wanted, not)
+}
+
+/// The symbols of dimensions, some more than once.
+pub fn symbols_of<'d>(dims: impl IntoIterator<Item = &'d Dim>) -> Vec<Symbol> {
+    let mut symbols = Vec::new();
+    for dim in dims {
+        dim.for_each_symbol(&mut |symbol| symbols.push(symbol.clone()));
+    }
+    symbols
 }
 
 /// The instance of a kernel by its name.

@@ -1,7 +1,7 @@
 //! Views: the same elements, otherwise arranged. No view is a kernel; where strides cannot say an arrangement, the elements are copied first.
 
-use super::support::{expect_extents, rather_than, shape_error, with_bounds};
-use crate::dim::Dim;
+use super::support::{expect_extents, rather_than, shape_error, symbols_of, with_bounds};
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
 use crate::types::{IntoShape, Layout, Shape, TensorType};
@@ -276,6 +276,10 @@ fn reach(dim: &Dim) -> String {
 
 impl Op for Narrow {
     view_op!(Narrow, "narrow", axis, start, length);
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of([&self.start, &self.length])
+    }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         let input = only(inputs)?;

@@ -54,7 +54,7 @@ pub(crate) fn steps(
     let bound: std::collections::BTreeSet<_> =
         work.inputs.iter().map(|input| (input.value, input.ty.element.stored().rust_name())).collect();
     if bound.len() <= most {
-        steps.push(maker.step(&work.inputs, &ty, &layout, None)?);
+        steps.push(maker.step(&work.inputs, &ty, &layout, Part::WHOLE)?);
         return Ok(());
     }
     let Some(axis) = pull.expression.joins() else {
@@ -62,17 +62,28 @@ pub(crate) fn steps(
         return Err(Error::NoCandidate { node: program.values[work.output].name.clone(), reasons });
     };
     let mut start = Dim::from(0i64);
-    for (number, inputs) in work.inputs.chunks(most).enumerate() {
+    let chunks = work.inputs.chunks(most);
+    let of = chunks.len();
+    for (index, inputs) in chunks.enumerate() {
         let lengths = inputs.iter().map(|input| input.ty.shape[axis].clone());
         let length = lengths.fold(Dim::from(0i64), |sum, extent| sum + extent);
         let mut part = ty.clone();
         part.shape[axis] = length.clone();
         let offset = start.clone() * layout.strides[axis].clone();
         let at = Layout { offset, strides: layout.strides.clone() };
-        steps.push(maker.step(inputs, &part, &at, Some(number))?);
+        let mut step = maker.step(inputs, &part, &at, Part { index, of })?;
+        writes_part(&mut step, work.output, &part);
+        steps.push(step);
         start = start + length;
     }
     Ok(())
+}
+
+/// Notes that of a value a step writes as much as a tensor of that type takes, and leaves the rest as it is.
+fn writes_part(step: &mut Step, value: ValueId, part: &TensorType) {
+    for used in step.uses.iter_mut().filter(|used| used.value == value) {
+        used.part = Some(part.bytes());
+    }
 }
 
 /// The step of an update: its value is moved to its place in the state, whatever lies beside it.
@@ -86,10 +97,8 @@ pub(crate) fn update(program: &Program, work: &UpdateWork, cache: Kernels<'_>, d
         return Err(Error::Stage { stage: "steps", defect: "an update moves nothing".to_owned() });
     };
     let maker = Maker { program, work: &moved, cache, device, pull: &pull };
-    let mut step = maker.step(&moved.inputs, &value.ty, &target.layout, None)?;
-    for used in step.uses.iter_mut().filter(|used| used.value == *output) {
-        used.part = Some(value.ty.bytes());
-    }
+    let mut step = maker.step(&moved.inputs, &value.ty, &target.layout, Part::WHOLE)?;
+    writes_part(&mut step, *output, &value.ty);
     let name = &program.values[program.state_of(old.value)].name;
     step.story = match &target.part {
         Some((axis, position)) => {
@@ -174,7 +183,8 @@ impl Maker<'_> {
         Plan::new(self.pull.expression.frame(&types, ty), computes_in, &tensors, (ty, layout), way)
     }
 
-    fn step(&self, inputs: &[Located], ty: &TensorType, layout: &Layout, part: Option<usize>) -> Result<Step> {
+    /// One of the steps of a pull: a part of the result, of this type, that lies in it as `layout` says.
+    fn step(&self, inputs: &[Located], ty: &TensorType, layout: &Layout, part: Part) -> Result<Step> {
         let (program, work) = (self.program, self.work);
         let plan = self.plan(inputs, ty, layout, false);
         let tensors = inputs.iter().map(|input| &input.ty).chain([ty]);
@@ -183,10 +193,7 @@ impl Maker<'_> {
                 || inputs.len() >= max_buffers(self.device)
                 || !tensors.map(TensorType::elements).all(is_counted));
         let name = &program.values[work.output].name;
-        let label = match part {
-            Some(part) => format!("{name} part {part}"),
-            None => name.clone(),
-        };
+        let label = if part.of == 1 { name.clone() } else { format!("{name} part {}", part.index) };
         let claims = vec![Claim::Node(work.node)];
         let op = work.op.name();
         if on_host {
@@ -194,7 +201,7 @@ impl Maker<'_> {
             let uses = reads.chain([whole(program, work.output, Access::Write)]).collect();
             let story = format!("{op} on the host, {} bytes at once or a run", plan.unit.bytes);
             let step = StepWork::Call(host::step(work.op.clone(), op, plan));
-            return Ok(Step { label: label.into(), work: step, uses, claims, part: Part::WHOLE, story });
+            return Ok(Step { label: label.into(), work: step, uses, claims, part, story });
         }
         let Made { kernel, params, bound } = self.kernel(inputs, &plan)?;
         let values = bound.iter().map(|input| inputs[*input].value).chain([work.output]);
@@ -206,7 +213,7 @@ impl Maker<'_> {
             (None, units) => format!(", {units} times {} bytes at once", plan.unit.bytes),
         };
         let work = StepWork::Kernel { kernel, params, grid: Grid::Invocations(plan.invocations()) };
-        let (part, story) = (Part::WHOLE, format!("one kernel for {op}{ways}"));
+        let story = format!("one kernel for {op}{ways}");
         Ok(Step { label: label.into(), work, uses, claims, part, story })
     }
 

@@ -177,7 +177,7 @@ impl Graph {
             }
             Projections::Each { queries, keys, values, from } => {
                 let from = from.unwrap_or(x);
-                expect_sequence(OP, "from", self.type_of(from)?)?;
+                expect_sequence(OP, "from", self.operand(OP, from)?)?;
                 [plain(self, x, queries)?, plain(self, from, keys)?, plain(self, from, values)?]
             }
         };

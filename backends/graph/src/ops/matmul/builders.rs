@@ -3,10 +3,12 @@
 use trefoil_kernels::activation::Activation;
 
 use super::MatMul;
+use super::product::is_partly_repeated;
 use super::types::usual;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
+use crate::ops::axes::each_once;
 use crate::ops::support::{expect_shape, rather_than, shape_error};
 use crate::types::{ElementType, TensorType, broadcast};
 
@@ -156,7 +158,8 @@ impl Graph {
         let (a_ty, b_ty) = (self.operand("dot_general", a)?.clone(), self.operand("dot_general", b)?.clone());
         let resolved = |ty: &TensorType, pick: fn(&(isize, isize)) -> isize| {
             let both = [&contraction.batch, &contraction.contracted].map(|pairs| pairs.iter().map(pick));
-            let axes = axes_of(ty, both.into_iter().flatten())?;
+            let axes = each_once(both.into_iter().flatten(), ty.rank())
+                .map_err(|axis| refused(format!("axis {axis}"), &format!("axes of {ty}, each once")))?;
             Ok::<_, GraphError>((axes[..contraction.batch.len()].to_vec(), axes[contraction.batch.len()..].to_vec()))
         };
         let (a_batch, a_sum) = resolved(&a_ty, |pair| pair.0)?;
@@ -224,32 +227,13 @@ impl Graph {
         let own = leading(&ty);
         // What does not broadcast is for the op to refuse.
         let Ok(mut shape) = broadcast([own.as_slice(), &other]) else { return Ok(operand) };
-        let added = shape.len() - own.len();
-        let is_own = |axis: usize| axis >= added && own[axis - added] == shape[axis];
-        let (mut repeats, mut steps) = (false, false);
-        for axis in (0..shape.len()).filter(|axis| !shape[*axis].is(1)) {
-            if is_own(axis) { steps = true } else { repeats = true }
-        }
-        if !(repeats && steps) {
+        if !is_partly_repeated(&own, &shape) {
             return Ok(operand);
         }
         shape.extend_from_slice(&ty.shape[ty.rank() - 2..]);
         let spread = self.expand(operand, shape)?;
         self.contiguous(spread)
     }
-}
-
-/// The numbers of axes that may be counted from the last, each once.
-fn axes_of(ty: &TensorType, axes: impl Iterator<Item = isize>) -> Result<Vec<usize>, GraphError> {
-    let mut found = Vec::new();
-    for axis in axes {
-        let from_first = if axis < 0 { axis.checked_add_unsigned(ty.rank()) } else { Some(axis) };
-        match from_first.and_then(|axis| usize::try_from(axis).ok()) {
-            Some(known) if known < ty.rank() && !found.contains(&known) => found.push(known),
-            _ => return Err(refused(format!("axis {axis}"), &format!("axes of {ty}, each once"))),
-        }
-    }
-    Ok(found)
 }
 
 fn refused(given: String, expected: &str) -> GraphError {

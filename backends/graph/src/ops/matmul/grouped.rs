@@ -8,7 +8,7 @@ use super::types::{Types, usual};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error};
+use crate::ops::support::{expect_element, expect_inputs, expect_one_of, expect_shape, shape_error};
 use crate::types::{ElementType, TensorType};
 
 use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
@@ -40,10 +40,7 @@ impl Op for GroupedMatMul {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 3..=3)?;
         let (x, weights, ids) = (&inputs[0], &inputs[1], &inputs[2]);
-        if !x.element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, ElementType::is_float)?;
         let out = usual(x.element, weights.element);
         Types::new(x, weights, out)?;
         let [rows, depth] = x.shape.as_slice() else {
@@ -131,7 +128,7 @@ impl Graph {
                 "three axes: groups, rows and columns".to_owned(),
             )));
         };
-        let ids = self.as_groups(ids)?;
+        let ids = self.as_groups("grouped_matmul", ids)?;
         let rows: Dim = leading.iter().cloned().product();
         let x = self.reshape(x, vec![rows.clone(), depth.clone()])?;
         let ids = self.reshape(ids, vec![rows])?;
@@ -170,7 +167,14 @@ impl Graph {
         adapters: Adapters<Tensor>,
         ids: Tensor,
     ) -> Result<Tensor, GraphError> {
+        const OP: &str = "lora_matmul";
         let y = self.linear(x, weight, None, super::Activation::Identity)?;
+        if let [leading @ .., _] = self.operand(OP, x)?.shape.as_slice() {
+            expect_shape("ids", self.operand(OP, ids)?, leading)
+                .map_err(|error| GraphError::Op { op: OP.to_owned(), error })?;
+        }
+        // Once for both products.
+        let ids = self.as_groups(OP, ids)?;
         let down = self.grouped_matmul(x, adapters.down, ids)?;
         let up = self.grouped_matmul(down, adapters.up, ids)?;
         let scale = self.scalar(adapters.scale, self.type_of(up)?.element)?;
@@ -179,8 +183,8 @@ impl Graph {
     }
 
     /// Ids as `u32`, of which those that are negative or too large name no group.
-    fn as_groups(&mut self, ids: Tensor) -> Result<Tensor, GraphError> {
-        match self.type_of(ids)?.element {
+    fn as_groups(&mut self, op: &str, ids: Tensor) -> Result<Tensor, GraphError> {
+        match self.operand(op, ids)?.element {
             U32 => Ok(ids),
             I32 => self.bitcast(ids, U32),
             U8 | U16 => self.cast(ids, U32),
@@ -198,7 +202,7 @@ impl Graph {
             given => {
                 let expected = format!("an integer ({}; `cast` converts)", ElementType::list(ElementType::is_integer));
                 let error = OpError::ElementType { input: "ids", given, expected };
-                Err(GraphError::Op { op: "grouped_matmul".to_owned(), error })
+                Err(GraphError::Op { op: op.to_owned(), error })
             }
         }
     }

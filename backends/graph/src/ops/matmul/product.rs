@@ -57,6 +57,16 @@ impl Product {
     }
 }
 
+/// Whether an operand with these leading axes is repeated along some of the result's and not along others: then no one stride steps through its matrices, however they lie.
+pub(super) fn is_partly_repeated(own: &[Dim], result: &[Dim]) -> bool {
+    let added = result.len() - own.len();
+    let (mut repeats, mut steps) = (false, false);
+    for axis in (0..result.len()).filter(|axis| !result[*axis].is(1)) {
+        if axis >= added && own[axis - added] == result[axis] { steps = true } else { repeats = true }
+    }
+    repeats && steps
+}
+
 /// An operand's strides along the result's leading axes, 0 where it is broadcast.
 fn leading_strides(operand: &Operand, leading: &[Dim]) -> Vec<Dim> {
     let own = operand.layout.strides.len() - 2;

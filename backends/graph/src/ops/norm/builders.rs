@@ -1,6 +1,6 @@
 //! The methods of [`Graph`] that normalise.
 
-use super::{Norm, NormKind, Softmax};
+use super::{Norm, NormKind, Softmax, expect_epsilon};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
@@ -287,7 +287,7 @@ impl Graph {
     /// All operands are of x's type or `f32`; what is computed in `f32` is rounded once.
     ///
     /// # Errors
-    /// x is no float or has no channels, or an operand is not of the channels' extent.
+    /// x is no float or has no channels, an operand is not of the channels' extent, or epsilon is negative, infinite or no number.
     pub fn batch_norm(
         &mut self,
         x: Tensor,
@@ -303,6 +303,7 @@ impl Graph {
             let expected = format!("a float ({}; `cast` converts)", ElementType::list(ElementType::is_float));
             return Err(refused(NAME, OpError::ElementType { input: "x", given: ty.element, expected }));
         }
+        expect_epsilon(epsilon).map_err(|error| refused(NAME, error))?;
         let of = |graph: &mut Self, name, operand| {
             let vector = graph.of_channel(NAME, name, &ty, operand)?;
             graph.as_element(vector, wide)

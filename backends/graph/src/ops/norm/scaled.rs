@@ -10,13 +10,13 @@ use trefoil_kernels::norm::widest::norm_widest;
 use trefoil_kernels::team::SIZE;
 
 use super::plan::{Held, InQuads, Longest, Manner, Rows};
-use super::{expect_axes, expect_float, rows_of};
+use super::{expect_axes, expect_epsilon, rows_of};
 use crate::dim::Dim;
 use crate::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Operand, ParamValue, Request, Slot,
 };
 use crate::ops::support::{
-    expect_element, expect_inputs, expect_shape, instance, kernel_time, one_kernel, transfer_time, upper,
+    expect_element, expect_inputs, expect_one_of, expect_shape, instance, kernel_time, one_kernel, transfer_time, upper,
 };
 use crate::types::{ElementType, Layout, TensorType, broadcast};
 
@@ -55,9 +55,6 @@ pub struct Norm {
     /// Whether for each row mean and factor are an output too: of the shape of the other axes, then 2; `f32`, of `f64` that. The mean is 0 where it is not taken off.
     pub wants_moments: bool,
 }
-
-/// The element types that it takes.
-const TAKES: [ElementType; 4] = [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F64];
 
 /// More than one over the root of any `f32`, and so little that its product with a scale is finite: the distance 0 of a row that does not deviate stays 0, whichever of the two it is multiplied by first.
 const LARGEST_FACTOR: f32 = 1e23;
@@ -183,12 +180,9 @@ impl Op for Norm {
         let expected = 1 + positions.iter().flatten().count();
         expect_inputs(inputs, expected..=expected)?;
         let x = &inputs[0];
-        expect_float(x, &TAKES)?;
+        expect_one_of("x", x, ElementType::is_float)?;
         expect_axes(x, &self.axes)?;
-        if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
-            let expected = "a number not below 0".to_owned();
-            return Err(OpError::Attribute { attribute: "epsilon", given: self.epsilon.to_string(), expected });
-        }
+        expect_epsilon(self.epsilon)?;
         let [residual, bias, gamma, beta] = positions;
         if let Some(residual) = residual {
             expect_element("residual", &inputs[residual], x.element)?;

@@ -4,10 +4,10 @@ use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::norm::kernels;
 
 use super::plan::{Held, Longest, Manner, Rows};
-use super::{expect_axes, expect_float, rows_of};
+use super::{expect_axes, rows_of};
 use crate::dim::Dim;
 use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, ParamValue, Request, Slot};
-use crate::ops::support::{expect_inputs, instance, kernel_time, one_kernel, transfer_time, upper};
+use crate::ops::support::{expect_inputs, expect_one_of, instance, kernel_time, one_kernel, transfer_time, upper};
 use crate::types::{ElementType, TensorType};
 
 /// exp(x - max x) / Σ exp(x - max x) over some axes together, or the logarithm of that.
@@ -18,9 +18,6 @@ pub struct Softmax {
     /// Whether the result is the logarithm: x - max x - ln Σ exp(x - max x).
     pub logarithm: bool,
 }
-
-/// The element types that it takes.
-const TAKES: [ElementType; 4] = [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F64];
 
 impl Op for Softmax {
     fn name(&self) -> &'static str {
@@ -33,7 +30,7 @@ impl Op for Softmax {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
-        expect_float(&inputs[0], &TAKES)?;
+        expect_one_of("x", &inputs[0], ElementType::is_float)?;
         expect_axes(&inputs[0], &self.axes)?;
         Ok(vec![inputs[0].clone()])
     }

@@ -1,10 +1,10 @@
 //! Elements repeated, turned round, and taken at steps.
 
 use super::{along, at, attribute_error, constants, each, has_axis, of_axis, pull_op, span};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{expect_inputs, symbols_of};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::{Layout, TensorType};
 
@@ -52,6 +52,10 @@ fn one_for_each_axis(attribute: &'static str, given: &[Dim], x: &TensorType) -> 
 impl Op for Tile {
     pull_op!(moves, "tile", repeats);
 
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(&self.repeats)
+    }
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
@@ -90,6 +94,10 @@ impl Moves for Tile {
 
 impl Op for Roll {
     pull_op!(moves, "roll", shifts);
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(&self.shifts)
+    }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;

@@ -1,11 +1,11 @@
 //! Borders put around tensors, or taken away.
 
 use super::{along, at, attribute_error, constants, each, of_axis, pull_op, span};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
 use crate::ops::fill::Number;
-use crate::ops::support::{expect_element, expect_inputs, shape_error};
+use crate::ops::support::{expect_element, expect_inputs, shape_error, symbols_of};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::{ElementType, TensorType};
 
@@ -41,6 +41,10 @@ impl Pad {
 
 impl Op for Pad {
     pull_op!(moves, "pad", pads, border);
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.pads.iter().flatten())
+    }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;

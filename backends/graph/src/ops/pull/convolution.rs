@@ -6,11 +6,11 @@ mod shape;
 mod tiled;
 
 use super::{at, attribute_error, constants, each};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{Candidate, HostTensor, Op, OpError, OpKind};
 use crate::ops::activation::{FAR, activated, expect_known};
-use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error};
+use crate::ops::support::{expect_element, expect_inputs, expect_one_of, expect_shape, shape_error, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Made, Pull};
 use crate::types::{ElementType, TensorType};
 use trefoil_kernels::activation::Activation;
@@ -113,16 +113,21 @@ impl Op for Convolution {
         ]
     }
 
+    fn symbols(&self) -> Vec<Symbol> {
+        let of_slides = self.slides.iter().flat_map(|slide| {
+            let Slide { stride, dilation, padding: [front, behind], output_padding } = slide;
+            [stride, dilation, front, behind, output_padding]
+        });
+        symbols_of(of_slides.chain([&self.groups]))
+    }
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         let count = 2 + usize::from(self.bias);
         expect_inputs(inputs, count..=count)?;
         let (x, weight) = (&inputs[0], &inputs[1]);
         // Narrow integers would wrap at once.
         let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() >= 32;
-        if !known(x.element) {
-            let expected = format!("{} (`cast` converts)", ElementType::list(known));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, known)?;
         expect_known(self.activation, x.element)?;
         expect_element("weight", weight, x.element)?;
         let rank = 2 + self.slides.len();

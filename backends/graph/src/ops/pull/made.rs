@@ -2,10 +2,10 @@
 
 use super::masks::nearest_diagonal;
 use super::{attribute_error, each, pull_op};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{expect_inputs, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Given, Machine, Made, Moves};
 use crate::types::{ElementType, TensorType};
 
@@ -39,6 +39,10 @@ pub struct Steps {
 
 impl Op for Eye {
     pull_op!(moves, "eye", rows, columns, diagonal, element);
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of([&self.rows, &self.columns, &self.diagonal])
+    }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 0..=0)?;

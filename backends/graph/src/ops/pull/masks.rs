@@ -1,11 +1,11 @@
 //! Elements kept, or set, by where they stand.
 
 use super::{at, attribute_error, each, expect_integers, pull_op};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
 use crate::ops::fill::Number;
-use crate::ops::support::{expect_inputs, shape_error};
+use crate::ops::support::{expect_inputs, shape_error, symbols_of};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::{ElementType, TensorType};
 
@@ -88,6 +88,10 @@ impl Moves for OneHot {
 
 impl Op for Triangle {
     pull_op!(moves, "triangle", upper, diagonal);
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of([&self.diagonal])
+    }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;

@@ -2,10 +2,10 @@
 
 use super::pool::Window;
 use super::{at, attribute_error, each, pull_op};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::{expect_inputs, expect_shape, shape_error};
+use crate::ops::support::{expect_inputs, expect_one_of, expect_shape, shape_error, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Given, Machine, Made, Moves};
 use crate::types::{ElementType, TensorType};
 
@@ -64,6 +64,10 @@ fn numbers<'a>(windows: &'a [Window], extents: &'a [Dim]) -> Vec<Dim> {
 impl Op for Patches {
     pull_op!(moves, "im2col", windows);
 
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.windows.iter().flat_map(Window::numbers))
+    }
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
@@ -111,15 +115,16 @@ impl Moves for Patches {
 impl Op for Overlaid {
     pull_op!(computes, "col2im", windows, image);
 
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.windows.iter().flat_map(Window::numbers))
+    }
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
         // Narrow integers would wrap at once.
         let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() >= 32;
-        if !known(x.element) {
-            let expected = format!("{} (`cast` converts)", ElementType::list(known));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, known)?;
         if self.image.len() != self.windows.len() || x.rank() < 2 {
             let expected = format!("an extent for each of {} windows", self.windows.len());
             return Err(attribute_error("image", format!("{:?}", self.image), expected));

@@ -1,10 +1,10 @@
 //! Pooling: each element from a window of others, over any number of spatial axes.
 
 use super::{at, attribute_error, constants, each, pull_op};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::{expect_inputs, shape_error};
+use crate::ops::support::{expect_inputs, expect_one_of, shape_error, symbols_of};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Machine, Made, Pull};
 use crate::types::{ElementType, TensorType};
 
@@ -72,6 +72,12 @@ impl Window {
         Some([self.stride.constant()?, self.dilation.constant()?, self.padding[0].constant()?])
     }
 
+    /// All of its numbers.
+    pub(super) fn numbers(&self) -> [&Dim; 5] {
+        let Self { size, stride, dilation, padding: [front, behind], .. } = self;
+        [size, stride, dilation, front, behind]
+    }
+
     /// How many windows there are along an axis.
     pub(super) fn count(&self, extent: &Dim) -> Dim {
         let reach = (&self.size - 1i64) * &self.dilation;
@@ -110,6 +116,10 @@ impl Op for Pool {
         vec![("pooling", format!("{:?}", self.pooling)), ("windows", format!("{:?}", self.windows))]
     }
 
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.windows.iter().flat_map(Window::numbers))
+    }
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
@@ -118,10 +128,7 @@ impl Op for Pool {
         }
         let floats = matches!(self.pooling, Pooling::Mean | Pooling::MeanWithPadding | Pooling::Norm(_));
         let known = |element: ElementType| element.is_float() || element.is_integer() && !floats;
-        if !known(x.element) {
-            let expected = format!("{} (`cast` converts)", ElementType::list(known));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, known)?;
         if let Pooling::Norm(power) = self.pooling
             && !(power.is_finite() && power > 0.0)
         {
@@ -337,10 +344,7 @@ impl Op for AdaptiveMean {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
-        if !x.element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, ElementType::is_float)?;
         if x.rank() < self.parts.len() {
             return Err(shape_error("x", x, format!("at least {} axes", self.parts.len())));
         }

@@ -6,7 +6,7 @@ use super::{Tap, at, attribute_error, each, weighted};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::{expect_inputs, shape_error};
+use crate::ops::support::{expect_inputs, expect_one_of, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Given, Machine, Made, Moves, Pull};
 use crate::types::{ElementType, TensorType};
 
@@ -116,9 +116,8 @@ impl Op for Resize {
         if x.rank() < self.axes.len() {
             return Err(shape_error("x", x, format!("at least {} axes", self.axes.len())));
         }
-        if !matches!(self.interpolation, Interpolation::Nearest(_)) && !x.element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
+        if !matches!(self.interpolation, Interpolation::Nearest(_)) {
+            expect_one_of("x", x, ElementType::is_float)?;
         }
         let mut output = x.clone();
         for (axis, at) in self.axes.iter().zip(x.rank() - self.axes.len()..) {

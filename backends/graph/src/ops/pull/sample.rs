@@ -3,7 +3,7 @@
 use super::{Tap, at, each, pull_op};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::{expect_element, expect_inputs, shape_error};
+use crate::ops::support::{expect_element, expect_inputs, expect_one_of, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Made};
 use crate::types::{ElementType, TensorType};
 
@@ -51,10 +51,7 @@ impl Op for GridSample {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 2..=2)?;
         let (x, grid) = (&inputs[0], &inputs[1]);
-        if !x.element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            return Err(OpError::ElementType { input: "x", given: x.element, expected });
-        }
+        expect_one_of("x", x, ElementType::is_float)?;
         expect_element("grid", grid, x.element)?;
         let spatial = x.rank().saturating_sub(2);
         if spatial == 0 {

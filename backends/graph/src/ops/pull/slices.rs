@@ -3,10 +3,10 @@
 //! Starts are integers of any type; one that is negative or behind the axis is no place, and nothing is read or written there.
 
 use super::{at, attribute_error, constants, each, expect_integers, pull_op};
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::{expect_element, expect_inputs, shape_error};
+use crate::ops::support::{expect_element, expect_inputs, shape_error, symbols_of};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::TensorType;
 
@@ -138,6 +138,10 @@ impl UpdateSlice {
 
 impl Op for UpdateSlice {
     pull_op!(moves, "update_slice", batch_axes, starts, overhang);
+
+    fn symbols(&self) -> Vec<Symbol> {
+        symbols_of(self.starts.iter().flatten())
+    }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         let count = if self.starts.is_some() { 2 } else { 3 };

@@ -3,6 +3,7 @@
 use super::{Distribution, Random};
 use crate::graph::{Graph, GraphError, SEED, SEED_WORDS, Tensor};
 use crate::op::{Op, OpError};
+use crate::ops::support::expect_one_of;
 use crate::types::{ElementType, IntoShape, TensorType};
 
 #[trefoil_graph_macros::eager]
@@ -122,12 +123,10 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn bernoulli_of(&mut self, p: Tensor) -> Result<Tensor, GraphError> {
-        let TensorType { element, shape } = self.operand("bernoulli_of", p)?.clone();
-        if !element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            let error = OpError::ElementType { input: "p", given: element, expected };
-            return Err(GraphError::Op { op: "bernoulli_of".to_owned(), error });
-        }
+        let ty = self.operand("bernoulli_of", p)?.clone();
+        expect_one_of("p", &ty, ElementType::is_float)
+            .map_err(|error| GraphError::Op { op: "bernoulli_of".to_owned(), error })?;
+        let TensorType { element, shape } = ty;
         let p = if element == ElementType::F32 { p } else { self.cast(p, ElementType::F32)? };
         let uniform = self.uniform(shape, 0.0, 1.0, ElementType::F32)?;
         self.lt(uniform, p)
@@ -148,15 +147,13 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn dropout(&mut self, x: Tensor, p: f64) -> Result<(Tensor, Tensor), GraphError> {
-        let TensorType { element, shape } = self.operand("dropout", x)?.clone();
-        let refused = |error| Err(GraphError::Op { op: "dropout".to_owned(), error });
-        if !element.is_float() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
-            return refused(OpError::ElementType { input: "x", given: element, expected });
-        }
+        let ty = self.operand("dropout", x)?.clone();
+        let refused = |error| GraphError::Op { op: "dropout".to_owned(), error };
+        expect_one_of("x", &ty, ElementType::is_float).map_err(refused)?;
+        let TensorType { element, shape } = ty;
         if !(0.0..=1.0).contains(&p) {
             let expected = "a probability, from 0 to 1".to_owned();
-            return refused(OpError::Attribute { attribute: "p", given: p.to_string(), expected });
+            return Err(refused(OpError::Attribute { attribute: "p", given: p.to_string(), expected }));
         }
         let kept = self.bernoulli(shape, 1.0 - p)?;
         let zero = self.scalar(0.0, element)?;

@@ -5,6 +5,7 @@ use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
 use crate::ops::scan::Sweep;
 use crate::ops::sort::{Best, Order};
+use crate::ops::support::expect_one_of;
 use crate::types::{ElementType, TensorType};
 
 use ElementType::F32;
@@ -69,12 +70,10 @@ impl Graph {
     /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn sample(&mut self, logits: Tensor, how: Sampling) -> Result<Tensor, GraphError> {
-        let TensorType { element, shape } = self.operand("sample", logits)?.clone();
+        let ty = self.operand("sample", logits)?.clone();
         let refused = |error| GraphError::Op { op: "sample".to_owned(), error };
-        if element.computed() != F32.scalar() {
-            let expected = format!("{} (`cast` converts)", ElementType::list(|of| of.computed() == F32.scalar()));
-            return Err(refused(OpError::ElementType { input: "logits", given: element, expected }));
-        }
+        expect_one_of("logits", &ty, |element| element.computed() == F32.scalar()).map_err(refused)?;
+        let TensorType { element, shape } = ty;
         let Some(extent) = shape.last().filter(|extent| extent.bounds().0 > 0) else {
             let given = TensorType { element, shape }.to_string();
             let expected = "a last axis that is never empty".to_owned();

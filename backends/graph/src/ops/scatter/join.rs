@@ -76,7 +76,8 @@ impl Join {
         match self.update {
             Update::Set => update,
             Update::Add => exact(|a, b| a + b, |a, b| a + b),
-            Update::Mul => exact(|a, b| a * b, |a, b| a * b),
+            // What two numbers of 64 bits make may take more than 127; the lowest bits are right.
+            Update::Mul => exact(i128::wrapping_mul, |a, b| a * b),
             Update::Max => extreme(f64::max),
             Update::Min => extreme(f64::min),
         }
