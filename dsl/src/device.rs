@@ -10,7 +10,7 @@
 //!   between them: whoever makes the list places barriers wherever the byte ranges need them.
 //! * Lists and recordings submitted one after the other run in that order, and later ones see what earlier ones wrote.
 //! * That order has one place for each call, whatever other threads submit: nothing of theirs comes between the commands of a list, between the uploads, the commands and the downloads of a run, or between the parts of
-//!   a read or a write. A read or a run of much more than a device moves at a time may keep others from submitting until its last part is under way; no other does.
+//!   a read or a write. A call that transfers more than its device moves at a time may keep others from submitting until the last part is under way, and so does wgpu's write of a part of a word; what is small keeps nobody waiting for the device.
 //! * Freed memory stays alive until the device is done with it.
 //! * After the device is lost, every call is the same `Err` that names the first failing command.
 //! * No call panics, whatever its arguments.
