@@ -83,19 +83,19 @@ fn not_built(kind: DeviceKind) -> Error {
     }
 }
 
-/// Opens the device of that name: `cpu`, `wgpu`, `vulkan`, `cuda`, or `auto`. `auto` is an order of kinds, not a measurement: the first of CUDA, Vulkan and wgpu that this machine has, but never a processor that
+/// Opens the device of that name: `cpu`, `wgpu`, `vulkan`, `cuda`, or `auto`, in any case of its letters. `auto` is an order of kinds, not a measurement: the first of CUDA, Vulkan and wgpu that this machine has, but never a processor that
 /// plays a GPU, and else the CPU. A kind is passed over only if it is not there ([`Error::Unavailable`]); what else keeps a device from opening is an error.
 ///
 /// With an `adapter` in the options, `auto` is the first kind that has one of that name, whatever it is. Where a GPU is there and cannot do what the options ask for (`subgroup_size`, `validate`), `auto` goes on to the next GPU and not to the
 /// CPU.
 ///
 /// # Errors
-/// There is no kind of that name; no kind has such an adapter, and the error lists those that there are; GPUs are there and cannot do what the options ask for; or as [`open`].
+/// There is no kind of that name, and the error lists the names; no kind has such an adapter, and the error lists those that there are; GPUs are there and cannot do what the options ask for; or as [`open`].
 pub fn open_by_name(name: &str, options: &DeviceOptions) -> Result<Device> {
     if let Ok(kind) = name.parse::<DeviceKind>() {
         return open(kind, options);
     }
-    if name != "auto" {
+    if !name.eq_ignore_ascii_case("auto") {
         let names = DeviceKind::ALL.map(DeviceKind::name).join(", ");
         return Err(Error::Unavailable { kind: "such", reason: format!("`{name}` is none of auto, {names}") });
     }

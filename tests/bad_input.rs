@@ -43,6 +43,17 @@ fn a_device_that_is_not_there() {
 }
 
 #[test]
+fn a_device_is_named_in_any_case_of_its_letters() {
+    let opened = |name: &str| trefoil::devices::open_by_name(name, &DeviceOptions::default());
+    let kind = |name: &str| opened(name).map(|device| device.kind()).map_err(|error| error.to_string());
+    let names = [("vulkan", "Vulkan"), ("cuda", "CUDA"), ("cpu", "Cpu"), ("wgpu", "WGPU"), ("auto", "Auto")];
+    for (name, written) in names {
+        // A device that is not there is not there under either.
+        assert_eq!(kind(written), kind(name), "{written}");
+    }
+}
+
+#[test]
 fn adapters_are_listed_by_kind() {
     for kind in DeviceKind::ALL {
         match (trefoil::devices::adapters(kind), trefoil::devices::open(kind, &DeviceOptions::default())) {

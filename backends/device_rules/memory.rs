@@ -8,7 +8,9 @@ use trefoil_dsl::Vec4;
 use trefoil_dsl::device::{Command, CopyCommand, MemoryRange, RunIo};
 use trefoil_dsl::error::{Error, Result};
 
-use super::{Subject, by_value, bytes, download, floats, kernel, load, numbers, open, part, upload, whole};
+use super::{
+    LARGE, Subject, beside, by_value, bytes, download, floats, kernel, load, numbers, open, part, upload, whole,
+};
 
 pub fn memory_of_any_size_keeps_what_is_written(subject: &Subject) {
     let device = open(subject);
@@ -119,8 +121,7 @@ pub fn parts_of_words_may_be_written_beside_lists(subject: &Subject) {
 pub fn large_writes_are_whole(subject: &Subject) {
     let device = open(subject);
     let backend = device.backend();
-    // More than any device moves at a time.
-    let size = (64 << 20) + 64;
+    let size = LARGE;
     let large = backend.allocate(size as u64, "large").unwrap();
     let ends = backend.allocate(32, "ends").unwrap();
     backend.write(&whole(&large), &vec![0; size]).unwrap();
@@ -141,6 +142,40 @@ pub fn large_writes_are_whole(subject: &Subject) {
             assert_eq!(found, [found[0]; 32], "a part of a write");
         }
     });
+}
+
+pub fn what_is_read_is_of_one_state(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    // What the host may reach by itself, and what goes in parts.
+    for (size, rounds) in [(64usize, 200), (LARGE, 8)] {
+        let memory = backend.allocate(size as u64, "read").unwrap();
+        backend.write(&whole(&memory), &vec![0; size]).unwrap();
+        // Each list changes both ends.
+        let lists: Vec<[Command; 2]> = (1..9u8)
+            .map(|state| {
+                let from = backend.allocate(16, "state").unwrap();
+                backend.write(&whole(&from), &[state; 16]).unwrap();
+                [0, size - 16].map(|at| {
+                    let to = part(&memory, at, 16);
+                    Command::Copy(CopyCommand { from: whole(&from), to, label: Arc::from("end") })
+                })
+            })
+            .collect();
+        let again = || {
+            lists.iter().for_each(|list| backend.execute(list).unwrap());
+            // Not without end: the reads wait for all of it.
+            backend.wait().unwrap();
+        };
+        beside(again, || {
+            let mut found = vec![0; size];
+            for round in 0..rounds {
+                backend.read(&whole(&memory), &mut found).unwrap();
+                assert_eq!(found[..16], found[size - 16..], "round {round} of {size} bytes");
+                assert_eq!(found[..16], [found[0]; 16], "round {round} of {size} bytes");
+            }
+        });
+    }
 }
 
 pub fn memory_may_go_while_it_is_used(subject: &Subject) {

@@ -18,6 +18,7 @@ mod recordings;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use self::{lists::*, memory::*, pipelines::*, products::*, readbacks::*, recordings::*};
 use trefoil_codegen::artefact::{
@@ -67,7 +68,7 @@ macro_rules! device_rules {
             parts_of_words_may_be_written_beside_lists, large_writes_are_whole, a_run_follows_the_lists_before_it,
             what_is_read_later_is_as_it_was, any_number_of_reads_may_be_under_way, parts_are_read_later, reads_and_buffers_outlive_each_other,
             large_reads_are_whole, a_read_is_ready_without_anybody_who_waits, many_threads_may_read_later, wrong_reads_are_errors, reads_may_fail_later,
-            what_a_run_takes_is_no_mixture, submissions_follow_each_other, what_is_submitted_outlives_its_recording,
+            what_a_run_takes_is_no_mixture, what_is_read_is_of_one_state, nothing_comes_between_the_parts_of_a_run, submissions_follow_each_other, what_is_submitted_outlives_its_recording,
             many_threads_may_submit_one_recording, what_has_run_words_is_not_submitted);
     };
 }
@@ -75,7 +76,7 @@ macro_rules! device_rules {
 /// Whether there is such a device to test. One that `TREFOIL_REQUIRE_DEVICES` names must be there.
 pub fn is_present(subject: &Subject) -> bool {
     let required = std::env::var("TREFOIL_REQUIRE_DEVICES").unwrap_or_default();
-    let required = required.split(',').any(|name| name.trim() == subject.kind.name());
+    let required = required.split(',').any(|name| name.trim().eq_ignore_ascii_case(subject.kind.name()));
     match (subject.open)(&DeviceOptions::default()) {
         Err(error @ Error::Unavailable { .. }) if !required => {
             eprintln!("skipped: {error}");
@@ -94,6 +95,34 @@ fn open(subject: &Subject) -> Device {
             other => Err(other),
         })
         .unwrap()
+}
+
+/// More than any device moves at a time between its memory and the host.
+const LARGE: usize = (64 << 20) + 64;
+
+/// Is set when it goes.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does something, while another thread does `again` over and over.
+fn beside(again: impl Fn() + Sync, act: impl FnOnce()) {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It ends also where this thread panics.
+        let _ending = Ending(&is_done);
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                again();
+                std::thread::yield_now();
+            }
+        });
+        act();
+    });
 }
 
 /// One of the kernels described above.

@@ -9,8 +9,8 @@ use trefoil_dsl::device::{
 use trefoil_dsl::error::Error;
 
 use super::{
-    Subject, by_value, bytes, dispatch, download, floats, groups, kernel, load, numbers, open, params, part, upload,
-    whole,
+    LARGE, Subject, beside, by_value, bytes, dispatch, download, floats, groups, kernel, load, numbers, open, params,
+    part, upload, whole,
 };
 
 /// Run words: parameter blocks of `add` and `rotate`, then the workgroups of both.
@@ -210,6 +210,51 @@ pub fn what_a_run_takes_is_no_mixture(subject: &Subject) {
                 assert!(found.iter().all(|element| *element == found[0]), "{len} elements");
             }
         });
+    }
+}
+
+pub fn nothing_comes_between_the_parts_of_a_run(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    // What the host may reach by itself, what is staged, and what goes in parts.
+    for (size, rounds) in [(64usize, 100), (160_000, 50), (LARGE, 4)] {
+        let [x, y] = ["x", "y"].map(|name| backend.allocate(size as u64, name).unwrap());
+        let near = backend.allocate_near_host(16, "near").unwrap();
+        let other = backend.allocate(16, "other").unwrap();
+        backend.write(&whole(&other), &[255; 16]).unwrap();
+        let copy = |from, to| Command::Copy(CopyCommand { from, to, label: Arc::from("copy") });
+        let ends = |memory: &Arc<dyn Memory>| [part(memory, 0, 16), part(memory, size - 16, 16)];
+        // It brings `x`, of which it moves both ends to `y` and one to `near`, and takes these.
+        let [from, to] = [ends(&x), ends(&y)];
+        let list = [
+            copy(from[0].clone(), to[0].clone()),
+            copy(from[1].clone(), to[1].clone()),
+            copy(from[0].clone(), whole(&near)),
+        ];
+        let recording = backend.record(&list, 0).unwrap();
+        // All of that another thread writes meanwhile.
+        let written = ends(&x).into_iter().chain(ends(&y)).chain([whole(&near)]);
+        let others: Vec<Command> = written.map(|range| copy(whole(&other), range)).collect();
+        beside(
+            || {
+                (0..8).for_each(|_| backend.execute(&others).unwrap());
+                // Not without end: the runs wait for all of it.
+                backend.wait().unwrap();
+            },
+            || {
+                let (mut found, mut found_near) = (vec![0; size], [0; 16]);
+                for round in 0..rounds {
+                    let data = vec![round; size];
+                    let uploads = [(whole(&x), &data[..])];
+                    let mut downloads = [(whole(&y), &mut found[..]), (whole(&near), &mut found_near[..])];
+                    let io = RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads };
+                    backend.run(&*recording, io).unwrap();
+                    assert_eq!(found[..16], [round; 16], "the first bytes of {size}");
+                    assert_eq!(found[size - 16..], [round; 16], "the last bytes of {size}");
+                    assert_eq!(found_near, [round; 16], "the bytes near the host, beside {size}");
+                }
+            },
+        );
     }
 }
 

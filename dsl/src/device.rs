@@ -9,6 +9,8 @@
 //! * Commands of a list run as if one after the other. A backend may overlap two commands only if no [`Command::Barrier`] stands
 //!   between them: whoever makes the list places barriers wherever the byte ranges need them.
 //! * Lists and recordings submitted one after the other run in that order, and later ones see what earlier ones wrote.
+//! * That order has one place for each call, whatever other threads submit: nothing of theirs comes between the commands of a list, between the uploads, the commands and the downloads of a run, or between the parts of
+//!   a read or a write. A call that transfers more than its device moves at a time may keep others from submitting until the last part is under way, and so does wgpu's write of a part of a word; what is small keeps nobody waiting for the device.
 //! * Freed memory stays alive until the device is done with it.
 //! * After the device is lost, every call is the same `Err` that names the first failing command.
 //! * No call panics, whatever its arguments.
@@ -287,13 +289,13 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
         }
     }
 
-    /// Copies `data` to memory, after everything submitted before. `data` is the caller's again when the call returns.
+    /// Copies `data` to memory, after everything submitted before; nobody sees a part of it alone. `data` is the caller's again when the call returns.
     ///
     /// # Errors
     /// The range leaves the memory, the memory is another device's, or the device failed.
     fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()>;
 
-    /// Copies memory to `data`, after everything submitted before, and waits for it.
+    /// Copies memory to `data`, after everything submitted before, and waits for it. All of it is as it was at one point of the order of submissions: of each list that another thread submits meanwhile, `data` has all or nothing.
     ///
     /// # Errors
     /// As [`Backend::write`].
@@ -330,7 +332,7 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// Names the command that cannot be recorded.
     fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>>;
 
-    /// Runs a recording: uploads, commands, downloads; and waits for it.
+    /// Runs a recording: uploads, commands, downloads; and waits for it. These follow each other as one: the commands find what was uploaded, and the downloads have what the commands left, whatever other threads submit meanwhile.
     ///
     /// # Errors
     /// A range or length is wrong, the first run brings no run words though the recording has some, run words say more elements than are bound or more workgroups than were recorded

@@ -63,11 +63,12 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// The kind of a [`name`](DeviceKind::name).
+/// The kind of a [`name`](DeviceKind::name), in any case of its letters.
 ///
 /// ```
 /// # use trefoil_dsl::DeviceKind;
 /// assert_eq!("cuda".parse::<DeviceKind>()?, DeviceKind::Cuda);
+/// assert_eq!("CUDA".parse::<DeviceKind>()?, DeviceKind::Cuda);
 /// let error = "abacus".parse::<DeviceKind>().unwrap_err().to_string();
 /// assert_eq!(error, "no such device: `abacus` is none of cpu, wgpu, vulkan, cuda");
 /// # Ok::<(), trefoil_dsl::Error>(())
@@ -78,7 +79,7 @@ impl FromStr for DeviceKind {
     /// # Errors
     /// [`Error::Unavailable`], which names the four, if `name` is none of them.
     fn from_str(name: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             Error::Unavailable { kind: "such", reason: format!("`{name}` is none of {names}") }
         })

@@ -42,16 +42,15 @@ unsafe impl Send for Chain {}
 
 impl Chain {
     /// A chain of these launches, which are not started.
-    fn new(shared: &Arc<Shared>, launches: &mut [Waiting<'_>]) -> Result<Self> {
-        let failed = |call: &'static str| move |error| shared.state.driver(call, message(error));
-        let graph = Graph::new().map_err(failed("making a graph"))?;
+    fn new(shared: &Arc<Shared>, launches: &mut [Waiting<'_>]) -> Result<Self, result::DriverError> {
+        let graph = Graph::new()?;
         let mut nodes: Vec<Node> = Vec::with_capacity(launches.len());
         for (dispatch, launch) in launches {
             let before = nodes.last().map(|before| before.node);
-            let node = graph.kernel(launch, before.as_slice()).map_err(failed("adding a command to a graph"))?;
+            let node = graph.kernel(launch, before.as_slice())?;
             nodes.push(Node { node, _first: dispatch.pipeline.clone(), last: dispatch.pipeline.clone() });
         }
-        let launched = graph.instantiate().map_err(failed("instantiating a graph"))?;
+        let launched = graph.instantiate()?;
         Ok(Self { shared: shared.clone(), graph: Some(graph), launched, nodes })
     }
 
@@ -69,19 +68,24 @@ impl Chain {
         Ok(())
     }
 
-    /// Starts [`TOGETHER`] launches on the device's stream, in this order, and makes `chain` if there is none.
-    pub(crate) fn start(chain: &mut Option<Self>, shared: &Arc<Shared>, launches: &mut [Waiting<'_>]) -> Result<()> {
+    /// Starts [`TOGETHER`] launches on the device's stream, in this order, and makes `chain` if there is none; says whether it did. Where the driver does not make one, nothing is started and nothing is lost: what came before in the list may run already, so
+    /// that the list must go on, and launches do as well one by one.
+    pub(crate) fn start(chain: &mut Option<Self>, shared: &Arc<Shared>, launches: &mut [Waiting<'_>]) -> Result<bool> {
         let chain = match chain {
             Some(chain) => {
                 chain.rewrite(launches)?;
                 chain
             }
-            None => chain.insert(Self::new(shared, launches)?),
+            None => match Self::new(shared, launches) {
+                Ok(made) => chain.insert(made),
+                Err(_) => return Ok(false),
+            },
         };
-        let Some((first, _)) = launches.first() else { return Ok(()) };
+        let Some((first, _)) = launches.first() else { return Ok(true) };
         // SAFETY: the context is current; graph and stream are the device's; memory that goes meanwhile is freed in the order of the stream.
         unsafe { result::graph::launch(chain.launched, shared.handles.stream) }
-            .map_err(|error| shared.state.lost(&first.label, message(error)))
+            .map_err(|error| shared.state.lost(&first.label, message(error)))?;
+        Ok(true)
     }
 }
 

@@ -145,7 +145,8 @@ impl Memory for CudaMemory {
 /// Memory of the host that the GPU reaches by itself, so that copies run beside the host.
 #[derive(Debug)]
 pub(crate) struct Pinned {
-    shared: Arc<Shared>,
+    /// The device's.
+    pub(crate) shared: Arc<Shared>,
     pointer: *mut u8,
     /// How many they are.
     pub(crate) bytes: usize,

@@ -22,7 +22,6 @@ const KEPT: usize = 128 * 1024 * 1024;
 /// Pinned memory to which a read is copied, and the event behind that copy.
 #[derive(Debug)]
 struct Landing {
-    shared: Arc<Shared>,
     event: sys::CUevent,
     // Goes last, when the copy has been waited for.
     pinned: Pinned,
@@ -41,14 +40,14 @@ impl Landing {
         let pinned = Pinned::new(shared, size, "staging for what is read later")?;
         let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
             .map_err(|error| shared.state.driver("making an event", message(error)))?;
-        Ok(Self { shared: shared.clone(), event, pinned })
+        Ok(Self { event, pinned })
     }
 
     /// Puts the event behind what is on the stream; the context is current.
     fn record(&self, label: &str) -> Result<()> {
         // SAFETY: event and stream are the device's, and the context is current.
-        unsafe { result::event::record(self.event, self.shared.handles.stream) }
-            .map_err(|error| self.shared.state.lost(label, message(error)))
+        unsafe { result::event::record(self.event, self.pinned.shared.handles.stream) }
+            .map_err(|error| self.pinned.shared.state.lost(label, message(error)))
     }
 
     /// Whether the GPU has come to the event, or there was none; the context is current.
@@ -70,7 +69,7 @@ impl Landing {
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        if let Ok(_entered) = self.shared.enter() {
+        if let Ok(_entered) = self.pinned.shared.enter() {
             // The memory goes next, and the GPU may be writing there. If the device is lost it writes no more.
             let _ = self.wait();
             // SAFETY: the context is current; the driver made the event, and it is destroyed once.

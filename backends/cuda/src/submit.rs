@@ -125,7 +125,7 @@ fn launch(shared: &Shared, dispatch: &DispatchCommand, mut launch: Launch<'_>) -
     .map_err(|error| shared.state.lost(&dispatch.label, message(error)))
 }
 
-/// Launches one by one what is too little to go together.
+/// Launches one by one what is too little to go together, or cannot.
 fn start_each(shared: &Shared, waiting: &mut Vec<Waiting<'_>>) -> Result<()> {
     waiting.drain(..).try_for_each(|(dispatch, ready)| launch(shared, dispatch, ready))
 }
@@ -148,6 +148,13 @@ fn next_piece(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(BINDING_MULTIPLE as usize).unwrap_or(usize::MAX)
 }
 
+/// The next piece of a pinned buffer that [`Queue::staging`] gave for it, of which `rest` is what no piece has yet: a copy of another one may be under way.
+fn piece<'p>(rest: &mut &'p mut [u8], bytes: usize) -> &'p mut [u8] {
+    let (piece, behind) = std::mem::take(rest).split_at_mut(next_piece(bytes));
+    *rest = behind;
+    &mut piece[..bytes]
+}
+
 impl CudaBackend {
     /// Where a range begins on the GPU.
     pub(crate) fn address(&self, range: &MemoryRange) -> Result<sys::CUdeviceptr> {
@@ -156,14 +163,14 @@ impl CudaBackend {
 
     /// Starts a copy to the GPU. Where `data` is not pinned, the driver has taken a copy of it when the call returns.
     fn start_upload(&self, to: sys::CUdeviceptr, data: &[u8], label: &str) -> Result<()> {
-        // SAFETY: the context is current; callers checked the range, and keep `data` until the copy is done if it is pinned.
+        // SAFETY: the context is current, and callers checked that the range on the GPU is as long as `data`. Where `data` is pinned, the driver may read it after the call: callers keep it, and let nobody write it, until they have waited for the stream.
         unsafe { result::memcpy_htod_async(to, data, self.shared.handles.stream) }
             .map_err(|error| self.shared.state.lost(label, message(error)))
     }
 
     /// Starts a copy from the GPU. Where `data` is not pinned, the copy is done when the call returns.
     pub(crate) fn start_download(&self, from: sys::CUdeviceptr, data: &mut [u8], label: &str) -> Result<()> {
-        // SAFETY: as in `start_upload`.
+        // SAFETY: the context is current, and callers checked that the range on the GPU is as long as `data`. Where `data` is pinned, the driver may write it after the call: callers keep it, and neither look at it nor lend it to anybody, until they have waited for the stream or for an event behind the copy.
         unsafe { result::memcpy_dtoh_async(data, from, self.shared.handles.stream) }
             .map_err(|error| self.shared.state.lost(label, message(error)))
     }
@@ -238,8 +245,11 @@ impl CudaBackend {
                 Prepared::Dispatch(dispatch, Some(launch)) if self.ranges.is_none() && !is_in_memory(dispatch) => {
                     waiting.push((dispatch, launch));
                     if waiting.len() == TOGETHER {
-                        Chain::start(&mut queue.chain, shared, &mut waiting)?;
-                        waiting.clear();
+                        if Chain::start(&mut queue.chain, shared, &mut waiting)? {
+                            waiting.clear();
+                        } else {
+                            start_each(shared, &mut waiting)?;
+                        }
                     }
                     continue;
                 }
@@ -314,31 +324,29 @@ impl CudaBackend {
         // Both are there before anything starts, so that nothing is given back while the GPU may use it.
         let mut up = queue.staging(shared, bring.iter().filter(|piece| piece.2).map(|(_, data, _)| data.len()))?;
         let mut down = queue.staging(shared, take.iter().filter(|piece| piece.2).map(|(_, data, _)| data.len()))?;
+        // Lent piece by piece, until all copies are done.
+        let mut bringing = up.as_mut().map(|pinned| pinned.bytes_mut());
+        let mut taking = down.as_mut().map(|pinned| pinned.bytes_mut());
         let mut copies = Vec::new();
         let start = || -> Result<()> {
-            let mut at = 0;
             for (address, data, staged) in bring {
-                match &mut up {
+                match &mut bringing {
                     _ if data.is_empty() => {}
-                    Some(pinned) if staged => {
-                        let piece = &mut pinned.bytes_mut()[at..at + data.len()];
+                    Some(rest) if staged => {
+                        let piece = piece(rest, data.len());
                         piece.copy_from_slice(data);
-                        at += next_piece(data.len());
                         self.start_upload(address, piece, label)?;
                     }
                     _ => self.start_upload(address, data, label)?,
                 }
             }
             self.launch_recording(recording)?;
-            at = 0;
             for (address, data, staged) in take {
-                match &mut down {
-                    Some(pinned) if staged => {
-                        let piece = &mut pinned.bytes_mut()[at..at + data.len()];
+                match &mut taking {
+                    Some(rest) if staged => {
+                        let piece = piece(rest, data.len());
                         self.start_download(address, piece, label)?;
-                        let next = at + next_piece(data.len());
-                        copies.push((at, data));
-                        at = next;
+                        copies.push((piece, data));
                     }
                     _ => self.start_download(address, data, label)?,
                 }
@@ -353,10 +361,8 @@ impl CudaBackend {
         started.and(finished)?;
         *ran = true;
         drop(ran);
-        if let Some(pinned) = &mut down {
-            for (at, data) in copies {
-                data.copy_from_slice(&pinned.bytes()[at..at + data.len()]);
-            }
+        for (piece, data) in copies {
+            data.copy_from_slice(piece);
         }
         let mut queue = lock(&self.queue);
         for pinned in [up, down].into_iter().flatten() {

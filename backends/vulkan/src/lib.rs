@@ -33,6 +33,7 @@ mod readback;
 mod record;
 mod submit;
 mod timing;
+mod unread;
 
 use std::any::Any;
 use std::sync::Arc;

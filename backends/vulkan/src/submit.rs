@@ -5,18 +5,22 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ash::vk;
-use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
+use trefoil_dsl::device::{Command, Memory, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
-use trefoil_dsl::support::check::BINDING_MULTIPLE;
+use trefoil_dsl::support::check::{BINDING_MULTIPLE, same_memory};
 use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::descriptors::Descriptors;
 use crate::device::{Shared, VulkanBackend};
 use crate::memory::{Direction, RawBuffer, STAGING_CHUNK, STAGING_KEPT, Staging, StagingPool, VulkanMemory};
 use crate::record::{Commands, Encoder, Kept, ONCE, VulkanRecording, spilled_bytes};
+use crate::unread::Unread;
 
 /// Submissions that may be unfinished before the next one waits for the oldest; it bounds what is held for the device.
 const MOST_IN_FLIGHT: usize = 64;
+
+/// Copies of [`STAGING_CHUNK`] bytes that are on their way to the host at a time for one read or run: while the host takes one, the device makes the other.
+const COPIES_AT_ONCE: usize = 2;
 
 /// What a submission needs of its own, if it is more than a recording: a command buffer for a list or for copies before a recording, one for copies after it, and
 /// descriptors.
@@ -50,6 +54,7 @@ pub(crate) struct Queue {
     slots: Vec<Slot>,
     staging: StagingPool,
     retired: Retired,
+    unread: Unread,
 }
 
 impl Queue {
@@ -74,11 +79,11 @@ impl Queue {
         Ok(())
     }
 
-    /// The last unfinished submission that may use the memory of one of these ranges, and its name.
-    fn last_use(&mut self, shared: &Shared, ranges: &[(&MemoryRange, &mut [u8])]) -> Result<Option<(u64, Arc<str>)>> {
+    /// The last unfinished submission that may use this memory, and its name.
+    fn last_use(&mut self, shared: &Shared, memory: &Arc<dyn Memory>) -> Result<Option<(u64, Arc<str>)>> {
         self.retire(shared)?;
-        let uses = |submission: &&InFlight| ranges.iter().any(|(range, _)| submission.kept.holds(&range.memory));
-        Ok(self.in_flight.iter().rev().find(uses).map(|last| (last.value, last.label.clone())))
+        let last = self.in_flight.iter().rev().find(|submission| submission.kept.holds(memory));
+        Ok(last.map(|last| (last.value, last.label.clone())))
     }
 
     /// Takes back what the device is done with, and waits for the oldest submission where there are as many as may be.
@@ -127,6 +132,7 @@ impl Queue {
         kept: Kept,
         label: &Arc<str>,
     ) -> Result<u64> {
+        self.unread.read_ahead(shared, |memory| kept.holds(memory))?;
         let value = shared.submitted.load(Ordering::Acquire) + 1;
         let signals = [shared.timeline];
         let values = [value];
@@ -140,6 +146,87 @@ impl Queue {
             .map_err(|error| shared.state.lost(label, error))?;
         CounterCells::add(&shared.state.counters.submissions);
         Ok(value)
+    }
+
+    /// Copies `data` to memory without the device, if the host sees that memory and nobody may be using it; says whether it did.
+    fn write_direct(&mut self, shared: &Shared, to: &MemoryRange, data: &[u8]) -> Result<bool> {
+        let memory = VulkanMemory::of(&to.memory, shared)?;
+        let is_free = memory.buffer.is_writable() && self.in_flight.is_empty();
+        if is_free {
+            self.unread.read_ahead(shared, |memory| same_memory(memory, &to.memory))?;
+            memory.buffer.write_host(to.offset, data)?;
+        }
+        Ok(is_free)
+    }
+
+    /// Submits copies of `data` to memory, through staging buffers.
+    fn write_staged(&mut self, shared: &Arc<Shared>, to: &MemoryRange, data: &[u8], label: &Arc<str>) -> Result<()> {
+        let memory = VulkanMemory::of(&to.memory, shared)?;
+        let mut offset = to.offset;
+        for chunk in data.chunks(STAGING_CHUNK as usize) {
+            let mut slot = self.slot(shared)?;
+            let staging = self.take_staging(shared, chunk.len() as u64, Direction::Upload)?;
+            staging.buffer.write_host(0, chunk)?;
+            let commands = slot.commands.buffers[0];
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
+            encoder.copy((&staging.buffer, 0), (&memory.buffer, offset), chunk.len() as u64);
+            let commands = encoder.end()?;
+            let kept = Kept { memory: vec![to.memory.clone()], ..Kept::default() };
+            self.submit(shared, &[commands], Some(slot), vec![staging], kept, label)?;
+            offset += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Submits copies of a range to staging buffers, and adds them to `landing`. Where too many are there, it waits for the oldest first, with the lock: what others submit then comes behind the last of them.
+    fn read_staged<'d>(
+        &mut self,
+        shared: &Arc<Shared>,
+        from: &MemoryRange,
+        data: &'d mut [u8],
+        label: &Arc<str>,
+        landing: &mut VecDeque<Landing<'d>>,
+    ) -> Result<()> {
+        let memory = VulkanMemory::of(&from.memory, shared)?;
+        let mut offset = from.offset;
+        for chunk in data.chunks_mut(STAGING_CHUNK as usize) {
+            if landing.len() >= COPIES_AT_ONCE
+                && let Some(oldest) = landing.pop_front()
+            {
+                let (staging, landed) = oldest.land(shared, label);
+                self.staging.give(staging);
+                landed?;
+            }
+            let bytes = chunk.len() as u64;
+            let mut slot = self.slot(shared)?;
+            let staging = self.take_staging(shared, bytes, Direction::Download)?;
+            let commands = slot.commands.buffers[0];
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
+            encoder.copy((&memory.buffer, offset), (&staging.buffer, 0), bytes);
+            let commands = encoder.end()?;
+            let kept = Kept { memory: vec![from.memory.clone()], ..Kept::default() };
+            let value = self.submit(shared, &[commands], Some(slot), Vec::new(), kept, label)?;
+            landing.push_back(Landing { value, staging, to: chunk });
+            offset += bytes;
+        }
+        Ok(())
+    }
+}
+
+/// A copy to a staging buffer, and where its bytes go. It must not go before it has landed: the device may be writing to the buffer.
+struct Landing<'d> {
+    /// Its submission.
+    value: u64,
+    staging: Staging,
+    to: &'d mut [u8],
+}
+
+impl Landing<'_> {
+    /// Waits for the copy and hands its bytes over; the device is done with the buffer then, also where that failed ([`Shared::wait_for`]).
+    fn land(self, shared: &Shared, label: &str) -> (Staging, Result<()>) {
+        let Self { value, staging, to } = self;
+        let landed = shared.wait_for(value, label).and_then(|()| staging.buffer.read_host(0, to));
+        (staging, landed)
     }
 }
 
@@ -164,8 +251,8 @@ impl VulkanBackend {
         let memory = VulkanMemory::of(&to.memory, shared)?;
         let mut queue = lock(&self.queue);
         queue.retire(shared)?;
-        if memory.buffer.is_writable() && queue.in_flight.is_empty() {
-            return memory.buffer.write_host(to.offset, data);
+        if queue.write_direct(shared, to, data)? {
+            return Ok(());
         }
         let label: Arc<str> = Arc::from("write");
         if let Some((pinned, at)) = shared.pinned.find(data) {
@@ -173,20 +260,7 @@ impl VulkanBackend {
                 encoder.copy((&pinned, at), (&memory.buffer, to.offset), to.bytes);
             });
         }
-        let mut offset = to.offset;
-        for chunk in data.chunks(STAGING_CHUNK as usize) {
-            let mut slot = queue.slot(shared)?;
-            let staging = queue.take_staging(shared, chunk.len() as u64, Direction::Upload)?;
-            staging.buffer.write_host(0, chunk)?;
-            let commands = slot.commands.buffers[0];
-            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
-            encoder.copy((&staging.buffer, 0), (&memory.buffer, offset), chunk.len() as u64);
-            let commands = encoder.end()?;
-            let kept = Kept { memory: vec![to.memory.clone()], ..Kept::default() };
-            queue.submit(shared, &[commands], Some(slot), vec![staging], kept, &label)?;
-            offset += chunk.len() as u64;
-        }
-        Ok(())
+        queue.write_staged(shared, to, data, &label)
     }
 
     /// Copies memory to `data`, after everything submitted before.
@@ -196,7 +270,7 @@ impl VulkanBackend {
         let memory = VulkanMemory::of(&from.memory, shared)?;
         if memory.buffer.is_readable(data.len()) {
             self.wait_all()?;
-            return self.read_direct(&mut [(from, data)]);
+            return self.read_direct(from, data);
         }
         let label: Arc<str> = Arc::from("read");
         if let Some((pinned, at)) = shared.pinned.find(data) {
@@ -204,45 +278,44 @@ impl VulkanBackend {
                 encoder.copy((&memory.buffer, from.offset), (&pinned, at), from.bytes);
             });
         }
-        let mut offset = from.offset;
-        for chunk in data.chunks_mut(STAGING_CHUNK as usize) {
-            let bytes = chunk.len() as u64;
-            let mut queue = lock(&self.queue);
-            let mut slot = queue.slot(shared)?;
-            let staging = queue.take_staging(shared, bytes, Direction::Download)?;
-            let commands = slot.commands.buffers[0];
-            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
-            encoder.copy((&memory.buffer, offset), (&staging.buffer, 0), bytes);
-            let commands = encoder.end()?;
-            let kept = Kept { memory: vec![from.memory.clone()], ..Kept::default() };
-            let value = queue.submit(shared, &[commands], Some(slot), Vec::new(), kept, &label)?;
-            drop(queue);
-            shared.wait_for(value, &label)?;
-            staging.buffer.read_host(0, chunk)?;
-            let mut queue = lock(&self.queue);
-            // The copy holds the memory until it is taken back.
-            queue.retire(shared)?;
-            queue.staging.give(staging);
-            offset += bytes;
+        self.before_holding(from.bytes)?;
+        let mut landing = VecDeque::new();
+        // The lock is held to the last copy, so that all of them see one state.
+        let submitted = lock(&self.queue).read_staged(shared, from, data, &label, &mut landing);
+        let landed = self.land(landing, &label);
+        submitted.and(landed)
+    }
+
+    /// Where so many bytes are read that the lock will be held while copies of them are waited for: waits for what was submitted before, while others may submit.
+    fn before_holding(&self, bytes: u64) -> Result<()> {
+        if bytes > COPIES_AT_ONCE as u64 * STAGING_CHUNK { self.wait_all() } else { Ok(()) }
+    }
+
+    /// Waits for copies and hands their bytes over.
+    fn land(&self, landing: VecDeque<Landing<'_>>, label: &str) -> Result<()> {
+        let mut result = Ok(());
+        // Each of them, also where one has failed.
+        for copy in landing {
+            let (staging, landed) = copy.land(&self.shared, label);
+            lock(&self.queue).staging.give(staging);
+            result = result.and(landed);
         }
-        Ok(())
+        // The copies hold the memory until they are taken back.
+        result.and(lock(&self.queue).retire(&self.shared))
     }
 
     /// Reads what the host sees by itself. Who uses that memory is waited for: without the lock, since others submit meanwhile; and what of that is submitted in between, under it, so that nobody writes there while it is read.
-    fn read_direct(&self, direct: &mut [(&MemoryRange, &mut [u8])]) -> Result<()> {
+    fn read_direct(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         let shared = &self.shared;
-        let before = lock(&self.queue).last_use(shared, direct)?;
+        let before = lock(&self.queue).last_use(shared, &from.memory)?;
         if let Some((value, label)) = before {
             shared.wait_for(value, &label)?;
         }
         let mut queue = lock(&self.queue);
-        if let Some((value, label)) = queue.last_use(shared, direct)? {
+        if let Some((value, label)) = queue.last_use(shared, &from.memory)? {
             shared.wait_for(value, &label)?;
         }
-        for (range, data) in direct {
-            VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?;
-        }
-        Ok(())
+        VulkanMemory::of(&from.memory, shared)?.buffer.read_host(from.offset, data)
     }
 
     /// Copies between a pinned buffer and memory as `fill` encodes it, and waits for it: the pinned bytes are the caller's again then.
@@ -314,7 +387,7 @@ impl VulkanBackend {
         Ok(())
     }
 
-    /// Runs a recording: uploads, commands, downloads; and waits for it.
+    /// Runs a recording: uploads, commands, downloads; and waits for it. The lock is held from the first of these to the submission of the last, so that nothing of others comes between.
     pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = VulkanRecording::of(recording, shared)?;
@@ -324,6 +397,9 @@ impl VulkanBackend {
         shared.state.checks().io(&io, &recording.rules, *ran)?;
         let RunIo { run_words, uploads, downloads } = io;
 
+        self.before_holding(downloads.iter().map(|(range, _)| range.bytes).fold(0, u64::saturating_add))?;
+        let mut queue = lock(&self.queue);
+        queue.retire(shared)?;
         // What does not fit one staging buffer goes by itself, before and after.
         let mut small_uploads = Vec::with_capacity(uploads.len());
         let mut staged = 0;
@@ -331,15 +407,15 @@ impl VulkanBackend {
             let pinned = shared.pinned.find(data);
             let piece = if pinned.is_some() { 0 } else { next_piece(range.bytes) };
             if staged + piece > STAGING_CHUNK {
-                self.upload(range, data)?;
+                if !queue.write_direct(shared, range, data)? {
+                    queue.write_staged(shared, range, data, &recording.label)?;
+                }
             } else {
                 staged += piece;
                 small_uploads.push((range, *data, pinned));
             }
         }
 
-        let mut queue = lock(&self.queue);
-        queue.retire(shared)?;
         let mut slot = queue.slot(shared)?;
         let mut submitted = Vec::with_capacity(3);
         if let (Some(words), Some(buffer)) = (run_words, &recorded.run_words) {
@@ -349,13 +425,9 @@ impl VulkanBackend {
         let mut pieces = Vec::with_capacity(small_uploads.len());
         staged = 0;
         let mut kept = Kept { recorded: Some(recorded.clone()), ..Kept::default() };
-        // As in `upload`: what is not done may be using the memory.
-        let is_idle = queue.in_flight.is_empty();
         for (range, data, pinned) in small_uploads {
             let memory = VulkanMemory::of(&range.memory, shared)?;
-            if is_idle && memory.buffer.is_writable() {
-                memory.buffer.write_host(range.offset, data)?;
-            } else if !data.is_empty() {
+            if !data.is_empty() && !queue.write_direct(shared, range, data)? {
                 let from = match pinned {
                     Some((buffer, at)) => {
                         kept.pinned.push(buffer.clone());
@@ -401,7 +473,7 @@ impl VulkanBackend {
                 continue;
             }
             if VulkanMemory::of(&range.memory, shared)?.buffer.is_readable(data.len()) {
-                direct.push((&*range, &mut **data));
+                direct.push((range, data));
             } else if let Some((buffer, at)) = shared.pinned.find(data) {
                 kept.memory.push(range.memory.clone());
                 kept.pinned.push(buffer.clone());
@@ -431,12 +503,32 @@ impl VulkanBackend {
             submitted.push(encoder.end()?);
         }
         let value = queue.submit(shared, &submitted, Some(slot), held, kept, &recording.label)?;
+        for (range, _) in &direct {
+            queue.unread.add(value, &recording.label, range);
+        }
+        let mut landing = VecDeque::new();
+        let mut copied = Ok(());
+        for (range, data) in large {
+            if copied.is_ok() {
+                copied = queue.read_staged(shared, range, data, &recording.label, &mut landing);
+            }
+        }
         drop(queue);
-        shared.wait_for(value, &recording.label)?;
+        let waited = shared.wait_for(value, &recording.label);
+        // From here on nothing of the run is under way but these; they are behind its commands.
+        let landed = self.land(landing, &recording.label);
+        let mut queue = lock(&self.queue);
+        let ahead = queue.unread.take(value);
+        waited?;
         *ran = true;
-        // What was submitted up to here holds memory until it is taken back.
-        lock(&self.queue).retire(shared)?;
-
+        copied.and(landed)?;
+        for ((range, data), bytes) in direct.into_iter().zip(ahead) {
+            match bytes {
+                Some(bytes) => data.copy_from_slice(&bytes),
+                None => VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?,
+            }
+        }
+        drop(queue);
         if let Some(staging) = result {
             for ((pinned, at), _, data) in taken {
                 if pinned.is_none() {
@@ -444,12 +536,6 @@ impl VulkanBackend {
                 }
             }
             lock(&self.queue).staging.give(staging);
-        }
-        if !direct.is_empty() {
-            self.read_direct(&mut direct)?;
-        }
-        for (range, data) in large {
-            self.download(range, data)?;
         }
         Ok(())
     }

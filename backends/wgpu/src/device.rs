@@ -186,7 +186,7 @@ pub(crate) struct WgpuBackend {
     pub(crate) pipelines: PipelineStore,
     /// Where blocks given by value go; who holds it submits a list.
     pub(crate) params: Mutex<Option<ParamBuffer>>,
-    /// Taken alone while something is written that is whole only when all of it is done ([`WgpuBackend::no_parts`]), and shared by whoever else submits what uses memory. Who has it takes no lock that somebody holds who waits for it.
+    /// Taken alone while something is done that is whole only when all of it is ([`WgpuBackend::no_parts`]), and shared by whoever else submits what uses memory. Who has it takes no lock that somebody holds who waits for it.
     pub(crate) words: RwLock<()>,
     /// Held while something is encoded and submitted; who has it takes none of the others.
     pub(crate) turn: Mutex<()>,
@@ -347,7 +347,7 @@ impl Backend for WgpuBackend {
     }
 
     fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
-        self.shared.guarded(|| self.upload(to, data, "write"))
+        self.shared.guarded(|| self.upload(to, data))
     }
 
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {

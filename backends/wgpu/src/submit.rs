@@ -1,17 +1,46 @@
 //! Submissions: transfers, lists and runs.
 
-use std::sync::{PoisonError, RwLockReadGuard};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::{Shared, WgpuBackend};
-use crate::memory::{WgpuMemory, take_mapped, words_around};
+use crate::memory::{Mapping, WgpuMemory, take_mapped, words_around};
 use crate::record::{ParamBuffer, Step, WgpuRecording, blocks, steps};
 
 /// The most bytes that one transfer moves at a time, a multiple of 4.
 const CHUNK: u64 = 64 * 1024 * 1024;
+
+/// Copies of [`CHUNK`] bytes that are on their way to the host at a time for one read or run: while the host takes one, the device makes the other.
+const COPIES_AT_ONCE: usize = 2;
+
+/// The whole words around what is written, and whether bytes before and behind it, within the first and the last of them, must stay as they are.
+fn words_written(to: &MemoryRange) -> (Range<u64>, bool, bool) {
+    let (words, end) = (words_around(to.offset, to.bytes), to.offset + to.bytes);
+    // Behind the memory's end is nothing.
+    let (before, behind) = (words.start < to.offset, end < words.end && end < to.memory.bytes());
+    (words, before, behind)
+}
+
+/// A copy of whole words to a buffer that is mapped, and where the bytes among them go that are wanted.
+struct Landing<'d> {
+    mapping: Mapping,
+    /// Where the bytes begin in these words.
+    first: usize,
+    to: &'d mut [u8],
+}
+
+impl Landing<'_> {
+    /// Waits for the copy, and hands the bytes over.
+    fn land(self, shared: &Shared, what: &str) -> Result<()> {
+        let Self { mapping, first, to } = self;
+        mapping.take(shared, what, |words| to.copy_from_slice(&words[first..first + to.len()]))
+    }
+}
 
 /// Encodes all steps: as one pass, but that copies, and what comes before a dispatch, stand between passes.
 fn encode(
@@ -64,37 +93,46 @@ impl WgpuBackend {
         Ok(submission)
     }
 
-    /// While this is held, no write is under way that is whole only when all of it is done: of a part of a word, whose other parts were read before, or of more than goes at a time.
+    /// While this is held, nothing is under way that is whole only when all of it is done: a write of a part of a word, whose other parts were read before; a read or a write of more than goes at a time; a run that brings something, or takes more than that.
     pub(crate) fn no_parts(&self) -> RwLockReadGuard<'_, ()> {
         self.words.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// While this is held, nobody else submits what uses memory, or writes to it: what its holder does is one in the order of submissions. Others wait until it goes, so that it is held no longer than to the last submission.
+    fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.words.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Copies `data` to memory, after everything submitted before.
-    pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8], what: &str) -> Result<()> {
+    pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
+        self.shared.state.checks().transfer(to, data.len(), "write")?;
+        let (words, before, behind) = words_written(to);
+        // Nobody sees one chunk without the others, nor changes what must stay.
+        let is_part = before || behind || words.end - words.start > CHUNK;
+        let _alone = is_part.then(|| self.alone());
+        let _no_parts = (!is_part).then(|| self.no_parts());
+        self.put(to, data, "write")
+    }
+
+    /// Copies `data` to memory, whose range was checked; the caller is [`WgpuBackend::alone`] unless whole words are written, of one chunk at most.
+    fn put(&self, to: &MemoryRange, data: &[u8], what: &str) -> Result<()> {
         let shared = &self.shared;
-        shared.state.checks().transfer(to, data.len(), what)?;
         if data.is_empty() {
             return Ok(());
         }
         let memory = WgpuMemory::of(&to.memory, shared)?;
-        let (words, end) = (words_around(to.offset, to.bytes), to.offset + to.bytes);
-        // Bytes beside the range, within its first and last words, must stay as they are; behind the memory's end is nothing.
-        let (before, behind) = (words.start < to.offset, end < words.end && end < to.memory.bytes());
-        // And nobody sees one chunk without the others.
-        let is_part = before || behind || words.end - words.start > CHUNK;
-        let _alone = is_part.then(|| self.words.write().unwrap_or_else(PoisonError::into_inner));
-        let _no_parts = (!is_part).then(|| self.no_parts());
+        let (words, before, behind) = words_written(to);
         let mut patched;
-        let data = if words == (to.offset..end) {
+        let data = if words == (to.offset..to.offset + to.bytes) {
             data
         } else {
             patched = vec![0; (words.end - words.start) as usize];
             let last = patched.len() - 4;
             if before || (behind && last == 0) {
-                self.download_words(&memory.buffer, words.start, &mut patched[..4], what, None)?;
+                self.start_copy(&memory.buffer, words.start, &mut patched[..4], what)?.land(shared, what)?;
             }
             if behind && last > 0 {
-                self.download_words(&memory.buffer, words.end - 4, &mut patched[last..], what, None)?;
+                self.start_copy(&memory.buffer, words.end - 4, &mut patched[last..], what)?.land(shared, what)?;
             }
             let first = (to.offset - words.start) as usize;
             patched[first..first + data.len()].copy_from_slice(data);
@@ -115,47 +153,61 @@ impl WgpuBackend {
         shared.state.failure.check()
     }
 
-    /// Copies whole words from a buffer, after everything submitted before; `no_parts` is let go once that is submitted. Who writes has [`WgpuBackend::words`] alone, and gives none.
-    fn download_words(
-        &self,
-        from: &wgpu::Buffer,
-        offset: u64,
-        data: &mut [u8],
-        what: &str,
-        no_parts: Option<RwLockReadGuard<'_, ()>>,
-    ) -> Result<()> {
+    /// Submits a copy of the words around some bytes of a buffer.
+    fn start_copy<'d>(&self, from: &wgpu::Buffer, offset: u64, to: &'d mut [u8], what: &str) -> Result<Landing<'d>> {
         let shared = &self.shared;
-        let bytes = data.len() as u64;
+        let words = words_around(offset, to.len() as u64);
+        let bytes = words.end - words.start;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let staging = shared.buffer(bytes, usage, "staging for downloads")?;
         let submission = self.submit(what, |encoder| {
-            encoder.copy_buffer_to_buffer(from, offset, &staging, 0, bytes);
+            encoder.copy_buffer_to_buffer(from, words.start, &staging, 0, bytes);
             Ok(())
         })?;
-        drop(no_parts);
-        take_mapped(shared, &staging, bytes, submission, what, |view| data.copy_from_slice(view))
+        let mapping = Mapping::ask(shared, &staging, bytes, submission, what)?;
+        Ok(Landing { mapping, first: (offset - words.start) as usize, to })
+    }
+
+    /// Submits copies of a range, and adds them to `landing`; where too many are there, it waits for the oldest first. Of more than one chunk, the caller is [`WgpuBackend::alone`].
+    fn start_copies<'d>(
+        &self,
+        from: &MemoryRange,
+        data: &'d mut [u8],
+        what: &str,
+        landing: &mut VecDeque<Landing<'d>>,
+    ) -> Result<()> {
+        let memory = WgpuMemory::of(&from.memory, &self.shared)?;
+        let mut offset = from.offset;
+        for chunk in data.chunks_mut(CHUNK as usize) {
+            if landing.len() >= COPIES_AT_ONCE
+                && let Some(oldest) = landing.pop_front()
+            {
+                oldest.land(&self.shared, what)?;
+            }
+            let bytes = chunk.len() as u64;
+            landing.push_back(self.start_copy(&memory.buffer, offset, chunk, what)?);
+            offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// Where so many bytes are read that others will be kept waiting while copies of them are waited for: waits for what was submitted before, while others may submit.
+    fn before_alone(&self, bytes: u64) -> Result<()> {
+        if bytes > COPIES_AT_ONCE as u64 * CHUNK { self.wait_all() } else { Ok(()) }
     }
 
     /// Copies memory to `data`, after everything submitted before.
     pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         let shared = &self.shared;
         shared.state.checks().transfer(from, data.len(), "read")?;
-        let memory = WgpuMemory::of(&from.memory, shared)?;
-        let mut offset = from.offset;
-        for chunk in data.chunks_mut(CHUNK as usize) {
-            let words = words_around(offset, chunk.len() as u64);
-            let end = offset + chunk.len() as u64;
-            if words == (offset..end) {
-                self.download_words(&memory.buffer, offset, chunk, "read", Some(self.no_parts()))?;
-            } else {
-                let mut around = vec![0; (words.end - words.start) as usize];
-                self.download_words(&memory.buffer, words.start, &mut around, "read", Some(self.no_parts()))?;
-                let first = (offset - words.start) as usize;
-                chunk.copy_from_slice(&around[first..first + chunk.len()]);
-            }
-            offset = end;
-        }
-        Ok(())
+        self.before_alone(from.bytes)?;
+        let is_large = from.bytes > CHUNK;
+        let alone = is_large.then(|| self.alone());
+        let no_parts = (!is_large).then(|| self.no_parts());
+        let mut landing = VecDeque::new();
+        self.start_copies(from, data, "read", &mut landing)?;
+        drop((alone, no_parts));
+        landing.into_iter().try_for_each(|copy| copy.land(shared, "read"))
     }
 
     /// Makes a list ready: its parameter blocks are written, in the order of the queue, to the device's buffer for them, which `held`
@@ -199,7 +251,7 @@ impl WgpuBackend {
         self.shared.wait_for(Some(submission), "wait")
     }
 
-    /// Runs a recording: uploads, commands, downloads; and waits for it.
+    /// Runs a recording: uploads, commands, downloads; and waits for it. What takes more than one submission is done alone, so that nothing of others comes between.
     pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = WgpuRecording::of(recording, shared)?;
@@ -208,17 +260,6 @@ impl WgpuBackend {
         let mut state = lock(&recording.state);
         shared.state.checks().io(&io, &recording.rules, state.ran)?;
         let RunIo { run_words, uploads, downloads } = io;
-        for (range, data) in uploads {
-            self.upload(range, data, "upload")?;
-        }
-        if let (Some(words), Some(buffer)) = (run_words, &recording.run_words) {
-            // The buffer is padded, so that the last word may be filled up.
-            let mut whole = words.to_vec();
-            whole.resize(whole.len().next_multiple_of(4), 0);
-            shared
-                .scoped(|| shared.queue.write_buffer(buffer, 0, &whole))
-                .map_err(|error| shared.failed(label, error))?;
-        }
 
         // Small downloads share a buffer that the recording keeps; large ones follow by themselves.
         let mut staged = Vec::with_capacity(downloads.len());
@@ -241,7 +282,21 @@ impl WgpuBackend {
             let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
             state.downloads = Some(shared.buffer(total, usage, "staging for downloads")?);
         }
-        let no_parts = self.no_parts();
+        self.before_alone(large.iter().map(|(range, _)| range.bytes).fold(0, u64::saturating_add))?;
+        let in_parts = !uploads.is_empty() || !large.is_empty();
+        let alone = in_parts.then(|| self.alone());
+        let no_parts = (!in_parts).then(|| self.no_parts());
+        for (range, data) in uploads {
+            self.put(range, data, label)?;
+        }
+        if let (Some(words), Some(buffer)) = (run_words, &recording.run_words) {
+            // The buffer is padded, so that the last word may be filled up.
+            let mut whole = words.to_vec();
+            whole.resize(whole.len().next_multiple_of(4), 0);
+            shared
+                .scoped(|| shared.queue.write_buffer(buffer, 0, &whole))
+                .map_err(|error| shared.failed(label, error))?;
+        }
         let submission = self.submit(label, |encoder| {
             encode(shared, encoder, &recording.steps, recording.run_words.as_ref(), label)?;
             if let Some(staging) = &state.downloads {
@@ -252,8 +307,14 @@ impl WgpuBackend {
             }
             Ok(())
         })?;
-        drop(no_parts);
         CounterCells::add(&shared.state.counters.submissions);
+        // The run words are its own from here on, whatever becomes of what follows.
+        state.ran = true;
+        let mut landing = VecDeque::new();
+        for (range, data) in large {
+            self.start_copies(range, data, label, &mut landing)?;
+        }
+        drop((alone, no_parts));
         match &state.downloads {
             Some(staging) if total > 0 => take_mapped(shared, staging, total, submission, label, |view| {
                 for (at, words, range, data) in staged {
@@ -263,11 +324,7 @@ impl WgpuBackend {
             })?,
             _ => shared.wait_for(Some(submission), label)?,
         }
-        state.ran = true;
-        for (range, data) in large {
-            self.download(range, data)?;
-        }
-        Ok(())
+        landing.into_iter().try_for_each(|copy| copy.land(shared, label))
     }
 
     /// Runs a recording without run words, without waiting for it, behind a run of it that another thread waits for. wgpu keeps what it uses until it is done, and nothing of it is written after it was recorded.

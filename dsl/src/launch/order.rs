@@ -1,5 +1,5 @@
 //! Which launches of a list wait for those before: ones that touch what another writes, or write what another touches. All others may overlap, which on a GPU is worth more than what a short
-//! kernel takes: a barrier drains the device, for two microseconds on Vulkan.
+//! kernel takes: a barrier drains the device, for two microseconds on Vulkan. The buffer that a kernel reports to, its last binding ([`crate::report`]), does not count: every access of it is atomic.
 
 use crate::device::{DispatchCommand, GroupSource, MemoryRange};
 use crate::support::check::{overlap, same_memory};
@@ -17,11 +17,12 @@ pub struct Order {
 impl Order {
     /// Adds a launch, and says whether it waits for those before: then a barrier belongs between them.
     pub fn waits(&mut self, dispatch: &DispatchCommand) -> bool {
-        let bindings = &dispatch.pipeline.kernel().bindings;
+        let kernel = dispatch.pipeline.kernel();
+        let authors = kernel.bindings.len().saturating_sub(usize::from(!kernel.sites.is_empty()));
         let mut touches: Vec<(MemoryRange, bool)> = dispatch
             .bindings
             .iter()
-            .zip(bindings.iter())
+            .zip(&kernel.bindings[..authors])
             .map(|(range, binding)| (range.clone(), binding.access.writes()))
             .collect();
         if let GroupSource::Memory(counts) = &dispatch.groups {

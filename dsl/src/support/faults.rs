@@ -209,6 +209,15 @@ impl Faults {
         }
     }
 
+    /// Counts a read that is done, and fails if it is the one that was planted.
+    fn has_read(&self, data: &mut [u8]) -> Result<()> {
+        let met = self.meets(Call::Readback, "read", || self.driver("reading"));
+        if met.is_err() {
+            data.fill(NOTHING_READ);
+        }
+        met
+    }
+
     fn driver(&self, call: &'static str) -> Error {
         Error::Driver { device: self.inner.properties().name.clone(), call, message: PLANTED.to_owned() }
     }
@@ -273,11 +282,7 @@ impl Backend for Faulty {
 
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         self.0.backend().read(from, data)?;
-        let met = self.0.meets(Call::Readback, "read", || self.0.driver("reading"));
-        if met.is_err() {
-            data.fill(NOTHING_READ);
-        }
-        met
+        self.0.has_read(data)
     }
 
     fn read_later(&self, from: &MemoryRange) -> Result<Box<dyn PendingRead>> {
@@ -369,10 +374,6 @@ impl PendingRead for FaultyRead {
     fn finish(self: Box<Self>, data: &mut [u8]) -> Result<()> {
         let Self { faults, inner } = *self;
         inner.finish(data)?;
-        let met = faults.meets(Call::Readback, "read", || faults.driver("reading"));
-        if met.is_err() {
-            data.fill(NOTHING_READ);
-        }
-        met
+        faults.has_read(data)
     }
 }
