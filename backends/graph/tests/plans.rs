@@ -17,7 +17,7 @@ use trefoil_graph::ops::pull::patches::{Overlaid, Patches};
 use trefoil_graph::ops::pull::pool::Pool;
 use trefoil_graph::ops::pull::slices::UpdateSlice;
 use trefoil_graph::ops::view::Narrow;
-use trefoil_graph::ops::{Activation, Border, Pooling, Slide, Window};
+use trefoil_graph::ops::{Activation, Border, Overhang, Pooling, Slide, Window};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Op, Options, Plans, Symbol};
 
 const FLOAT: ElementType = ElementType::F32;
@@ -274,7 +274,7 @@ fn ops_tell_the_symbols_of_their_attributes() {
         (Box::new(Roll { shifts: vec![s(0), s(1)] }), 2),
         (Box::new(Triangle { upper: true, diagonal: s(0) }), 1),
         (Box::new(Eye { rows: s(0), columns: s(1), diagonal: s(2), element: FLOAT }), 3),
-        (Box::new(UpdateSlice { batch_axes: 0, starts: Some(vec![s(0), s(1)]), wraps: false }), 2),
+        (Box::new(UpdateSlice { batch_axes: 0, starts: Some(vec![s(0), s(1)]), overhang: Overhang::Dropped }), 2),
         (Box::new(Pad { pads: vec![[s(0), s(1)], [s(2), s(3)]], border: Border::Edge, element: FLOAT }), 4),
         (Box::new(Pool { pooling: Pooling::Max, windows: windows() }), 5),
         (Box::new(Patches { windows: windows() }), 5),
