@@ -6,7 +6,7 @@
 #[path = "support/evaluated.rs"]
 mod evaluated;
 
-use evaluated::{Bind, evaluate};
+use evaluated::{Bind, evaluate, evaluated};
 use trefoil_codegen::front;
 use trefoil_codegen::ir::{Instance, Module, instantiate};
 
@@ -100,6 +100,146 @@ fn maps_are_computed_where_they_lie() {
     });
     each(1, "let i = global_index(); if i < y.len() { y[i] = a[i]; }", &|x, i| x[0][i]);
     each(1, "let i = global_index(); if i < y.len() { y[i] = 2.5; }", &|_, _| 2.5);
+}
+
+/// Selects that are one instruction each: by a comparison, and where a NaN is kept by hand. Numbers, infinities, zeros of both signs and NaNs meet each other.
+#[test]
+fn selects_by_comparisons_and_nans_are_what_they_say() {
+    const KINDS: [f32; 8] = [1.0, -2.5, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 3.0];
+    type Meaning = fn(f32, f32) -> f32;
+    let rows: [(&str, Meaning); 10] = [
+        ("select(is_nan(a), a, select(is_nan(b), b, max(a, b)))", |a, b| {
+            if a.is_nan() {
+                a
+            } else if b.is_nan() {
+                b
+            } else {
+                a.max(b)
+            }
+        }),
+        ("select(is_nan(a), a, select(is_nan(b), b, min(b, a)))", |a, b| {
+            if a.is_nan() {
+                a
+            } else if b.is_nan() {
+                b
+            } else {
+                a.min(b)
+            }
+        }),
+        // Of another number, and of the wrong one: none of these is an extreme.
+        ("select(is_nan(a), a, select(is_nan(b), b, max(a, 2.0)))", |a, b| {
+            if a.is_nan() {
+                a
+            } else if b.is_nan() {
+                b
+            } else {
+                a.max(2.0)
+            }
+        }),
+        ("select(is_nan(a), b, select(is_nan(b), a, max(a, b)))", |a, b| {
+            if a.is_nan() {
+                b
+            } else if b.is_nan() {
+                a
+            } else {
+                a.max(b)
+            }
+        }),
+        ("select(is_nan(a), a, select(a < b, b, a))", |a, b| {
+            if a.is_nan() {
+                a
+            } else if a < b {
+                b
+            } else {
+                a
+            }
+        }),
+        ("select(is_nan(a), a, select(a != b, b, a))", |a, b| {
+            if a.is_nan() {
+                a
+            } else if a != b {
+                b
+            } else {
+                a
+            }
+        }),
+        ("select(is_nan(a), a, select(b < 1.0, b, a))", |a, b| {
+            if a.is_nan() {
+                a
+            } else if b < 1.0 {
+                b
+            } else {
+                a
+            }
+        }),
+        ("select(is_nan(a), a, select(a >= b, a, b))", |a, b| {
+            if a.is_nan() {
+                a
+            } else if a >= b {
+                a
+            } else {
+                b
+            }
+        }),
+        ("select(a > 0.0, 1.0, select(a < 0.0, -1.0, a))", |a, _| {
+            if a > 0.0 {
+                1.0
+            } else if a < 0.0 {
+                -1.0
+            } else {
+                a
+            }
+        }),
+        ("copysign(a, b)", f32::copysign),
+    ];
+    for (expression, meaning) in rows {
+        let body =
+            format!("let i = global_index(); if i < y.len() {{ let a = x[i]; let b = z[i]; y[i] = {expression}; }}");
+        let module = module("x: &[f32], z: &[f32], y: &mut [f32]", &body);
+        let pairs: Vec<(f32, f32)> = KINDS.iter().flat_map(|a| KINDS.iter().map(move |b| (*a, *b))).collect();
+        let words = |of: fn(&(f32, f32)) -> f32| -> Vec<u32> { pairs.iter().map(|pair| of(pair).to_bits()).collect() };
+        let count = pairs.len() as u32;
+        let bindings =
+            vec![(words(|pair| pair.0), count), (words(|pair| pair.1), count), (vec![0; pairs.len()], count)];
+        let found = evaluated(&module, bindings);
+        for ((a, b), found) in pairs.iter().zip(&found[2]) {
+            let (wanted, found) = (meaning(*a, *b), f32::from_bits(*found));
+            assert!(wanted == found || wanted.is_nan() && found.is_nan(), "{expression} of {a} and {b}: {found}");
+        }
+    }
+}
+
+/// Halves that are floats while they are computed with, side by side and apart.
+#[test]
+fn halves_are_converted_where_they_are_read_and_written() {
+    let halves = |values: &[f32]| -> Vec<u32> {
+        values
+            .chunks(2)
+            .map(|two| {
+                two.iter().rev().fold(0, |word, value| word << 16 | u32::from(half::f16::from_f32(*value).to_bits()))
+            })
+            .collect()
+    };
+    for stride in [1usize, 3] {
+        for count in [1usize, 2, 31, 64, 1000, 2050] {
+            let count = count.next_multiple_of(2);
+            let body = format!(
+                "let i = global_index(); if i < y.len() {{ y[i] = f16::from_f32(x[i * {stride}].to_f32() * 1.5 + 0.25); }}"
+            );
+            let module = module("x: &[f16], y: &mut [f16]", &body);
+            let given: Vec<f32> = (0..count * stride).map(|i| (i % 997) as f32 / 8.0 - 60.0).collect();
+            let wanted: Vec<f32> = given.iter().step_by(stride).map(|x| x * 1.5 + 0.25).collect();
+            let mut memories = vec![halves(&given), vec![UNTOUCHED; count / 2]];
+            let binds = [(0, given.len()), (1, count)].map(|(memory, elements)| Bind {
+                memory,
+                first: 0,
+                words: elements / 2,
+                elements: elements as u32,
+            });
+            evaluate(&module, &mut memories, &binds, count.div_ceil(WORKGROUP) as u32);
+            assert!(memories[1] == halves(&wanted), "{count} elements {stride} apart");
+        }
+    }
 }
 
 #[test]

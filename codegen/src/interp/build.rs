@@ -3,9 +3,10 @@
 //! Registers are given out as on a stack: locals live until the end of their block, what a statement computes on the way until its
 //! end. Literals, parameters and builtins have registers of their own, filled before anything runs.
 //!
-//! Here is what gives registers out; the walk through a function is in `statement`, `expression` and `place`.
+//! Here is what gives registers out; the walk through a function is in `statement`, `expression`, `choice` and `place`.
 
 mod arithmetic;
+mod choice;
 mod expression;
 mod place;
 mod statement;
@@ -163,6 +164,9 @@ fn relocate(code: &mut [Instruction], base: u32) {
             Instruction::Wide { to, from, .. } => to.iter_mut().chain(from).for_each(fix),
             Instruction::Select { to, condition, accept, reject } => {
                 [to, condition, accept, reject].into_iter().for_each(fix);
+            }
+            Instruction::Choose { to, a, b, accept, reject, .. } => {
+                [to, a, b, accept, reject].into_iter().for_each(fix)
             }
             Instruction::Copy { to, from } | Instruction::Assign { to, from } | Instruction::Uniform { to, from } => {
                 [to, from].into_iter().for_each(fix);

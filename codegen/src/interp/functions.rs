@@ -42,7 +42,6 @@ fn float(function: MathFunction) -> Option<fn(f32) -> f32> {
 /// Functions of two numbers.
 fn floats(function: MathFunction) -> Option<fn(f32, f32) -> f32> {
     Some(match function {
-        MathFunction::Copysign => f32::copysign,
         MathFunction::RemEuclid => f32::rem_euclid,
         MathFunction::Hypot => |x, y| f64::from(x).hypot(f64::from(y)) as f32,
         MathFunction::Step => meaning::step,

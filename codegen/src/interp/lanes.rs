@@ -4,7 +4,7 @@
 //! of registers; targets and operands are different registers.
 
 use super::math;
-use super::program::{One, Two};
+use super::program::{Comparison, One, Two};
 use super::run::lines::Line;
 
 /// Applies `f` to the words of a register.
@@ -41,9 +41,30 @@ pub(super) const fn mask(value: bool) -> u32 {
     if value { u32::MAX } else { 0 }
 }
 
-#[inline(always)]
-fn compare(f: impl Fn(f32, f32) -> bool) -> impl Fn(u32, u32) -> u32 {
-    move |x, y| mask(f(f32::from_bits(x), f32::from_bits(y)))
+/// Gives the loop of a comparison whether it holds between two words: one loop for each, so that none asks within.
+macro_rules! compared {
+    ($comparison:expr, |$holds:ident| $body:expr) => {
+        compared!(@ $comparison, $holds, $body,
+            Equal |x, y| x == y;
+            NotEqual |x, y| x != y;
+            LessUnsigned |x, y| x < y;
+            LessEqualUnsigned |x, y| x <= y;
+            LessSigned |x, y| x.cast_signed() < y.cast_signed();
+            LessEqualSigned |x, y| x.cast_signed() <= y.cast_signed();
+            EqualFloat |x, y| f32::from_bits(x) == f32::from_bits(y);
+            NotEqualFloat |x, y| f32::from_bits(x) != f32::from_bits(y);
+            LessFloat |x, y| f32::from_bits(x) < f32::from_bits(y);
+            LessEqualFloat |x, y| f32::from_bits(x) <= f32::from_bits(y);
+        )
+    };
+    (@ $comparison:expr, $holds:ident, $body:expr, $($name:ident |$x:ident, $y:ident| $of:expr;)*) => {
+        match $comparison {
+            $(Comparison::$name => {
+                let $holds = |$x: u32, $y: u32| $of;
+                $body
+            })*
+        }
+    };
 }
 
 /// Sine or cosine: quickly if all angles are moderate.
@@ -137,6 +158,10 @@ pub(super) unsafe fn two(operation: Two, to: *mut u32, a: *const u32, b: *const 
             Two::RemainderFloat => zip(to, a, b, n, floats(|x, y| x % y)),
             Two::MinFloat => zip(to, a, b, n, floats(f32::min)),
             Two::MaxFloat => zip(to, a, b, n, floats(f32::max)),
+            // Of two zeros it is the first, as no order of theirs is promised.
+            Two::MinFloatOrNan => zip(to, a, b, n, floats(|x, y| if x <= y || x.is_nan() { x } else { y })),
+            Two::MaxFloatOrNan => zip(to, a, b, n, floats(|x, y| if x >= y || x.is_nan() { x } else { y })),
+            Two::Copysign => zip(to, a, b, n, |x, y| (x & 0x7fff_ffff) | (y & 0x8000_0000)),
             Two::Powf => zip(to, a, b, n, floats(math::powf)),
             Two::Atan2 => zip(to, a, b, n, floats(f32::atan2)),
             Two::Add => zip(to, a, b, n, u32::wrapping_add),
@@ -164,16 +189,7 @@ pub(super) unsafe fn two(operation: Two, to: *mut u32, a: *const u32, b: *const 
             Two::ShiftLeft => zip(to, a, b, n, u32::wrapping_shl),
             Two::ShiftRightUnsigned => zip(to, a, b, n, u32::wrapping_shr),
             Two::ShiftRightSigned => zip(to, a, b, n, |x, y| x.cast_signed().wrapping_shr(y).cast_unsigned()),
-            Two::Equal => zip(to, a, b, n, |x, y| mask(x == y)),
-            Two::NotEqual => zip(to, a, b, n, |x, y| mask(x != y)),
-            Two::LessUnsigned => zip(to, a, b, n, |x, y| mask(x < y)),
-            Two::LessEqualUnsigned => zip(to, a, b, n, |x, y| mask(x <= y)),
-            Two::LessSigned => zip(to, a, b, n, |x, y| mask(x.cast_signed() < y.cast_signed())),
-            Two::LessEqualSigned => zip(to, a, b, n, |x, y| mask(x.cast_signed() <= y.cast_signed())),
-            Two::EqualFloat => zip(to, a, b, n, compare(|x, y| x == y)),
-            Two::NotEqualFloat => zip(to, a, b, n, compare(|x, y| x != y)),
-            Two::LessFloat => zip(to, a, b, n, compare(|x, y| x < y)),
-            Two::LessEqualFloat => zip(to, a, b, n, compare(|x, y| x <= y)),
+            Two::Compare(comparison) => compared!(comparison, |holds| zip(to, a, b, n, |x, y| mask(holds(x, y)))),
             Two::Pair => zip(to, a, b, n, |x, y| (x & 0xffff) | (y << 16)),
         }
     }
@@ -216,6 +232,26 @@ pub(super) unsafe fn select(to: *mut u32, condition: *const u32, a: *const u32, 
             to.add(i).write((a.add(i).read() & chosen) | (b.add(i).read() & !chosen));
         }
     }
+}
+
+/// Takes lanes of `accept` where a comparison of `a` with `b` holds, of `reject` elsewhere.
+///
+/// # Safety
+/// As [`one`].
+#[inline(always)]
+pub(super) unsafe fn choose(
+    comparison: Comparison,
+    to: *mut u32,
+    [a, b, accept, reject]: [*const u32; 4],
+    lanes: usize,
+) {
+    compared!(comparison, |holds| for i in 0..lanes {
+        // SAFETY: the caller vouches for the registers.
+        unsafe {
+            let chosen = mask(holds(a.add(i).read(), b.add(i).read()));
+            to.add(i).write((accept.add(i).read() & chosen) | (reject.add(i).read() & !chosen));
+        }
+    });
 }
 
 /// Whether some lanes of a mask are set, and whether all are.

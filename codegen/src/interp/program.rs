@@ -73,6 +73,11 @@ pub(super) enum Two {
     RemainderFloat,
     MinFloat,
     MaxFloat,
+    /// The smaller, or a NaN if there is one, of which the first.
+    MinFloatOrNan,
+    /// The larger, likewise.
+    MaxFloatOrNan,
+    Copysign,
     Powf,
     Atan2,
     Add,
@@ -92,6 +97,15 @@ pub(super) enum Two {
     ShiftLeft,
     ShiftRightUnsigned,
     ShiftRightSigned,
+    /// A bool.
+    Compare(Comparison),
+    /// Two halves as one word.
+    Pair,
+}
+
+/// Comparisons of two words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
     Equal,
     NotEqual,
     LessUnsigned,
@@ -102,8 +116,6 @@ pub(super) enum Two {
     NotEqualFloat,
     LessFloat,
     LessEqualFloat,
-    /// Two halves as one word.
-    Pair,
 }
 
 /// Operations that take or give 64-bit scalars; those named after one type take and give it.
@@ -238,6 +250,8 @@ pub(super) enum Held {
     Word,
     /// In 16 bits, the others zero.
     Half,
+    /// As the half nearest to the `f32` that it is.
+    Float,
     /// In 16 bits, extended by their sign.
     SignedHalf,
     /// In 16 bits, the upper ones of the word.
@@ -341,6 +355,15 @@ pub(super) enum Instruction {
     Select {
         to: Register,
         condition: Register,
+        accept: Register,
+        reject: Register,
+    },
+    /// A select by a comparison of `a` with `b`, whose mask is not written.
+    Choose {
+        to: Register,
+        comparison: Comparison,
+        a: Register,
+        b: Register,
         accept: Register,
         reject: Register,
     },

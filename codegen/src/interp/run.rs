@@ -5,12 +5,14 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `halves` | halves side by side, by the processor's own conversion |
 //! | [`lines`] | numbers that rise evenly from lane to lane |
 //! | [`registers`] | where registers have their words: few of them are copied |
 //! | `memory` | loads, stores and atomics |
 //! | `wide_atomics` | atomics of 64 bits |
 //! | `subgroups` | operations of subgroups |
 
+mod halves;
 pub(super) mod lines;
 mod memory;
 pub(super) mod registers;
@@ -24,7 +26,7 @@ use self::registers::{Leeway, Place};
 use super::build::ACTIVE;
 use super::functions;
 use super::lanes;
-use super::program::{Instruction, Register, Term};
+use super::program::{Comparison, Instruction, Register, Term, Two};
 use super::wide;
 use crate::artefact::CpuArguments;
 use crate::ir::{MathFunction, Scalar};
@@ -132,6 +134,13 @@ impl Batch<'_> {
             }
             self.look();
         }
+    }
+
+    /// Whether a comparison holds in all lanes, or in none, if that is known by two numbers.
+    #[inline(always)]
+    fn holds_everywhere(&self, comparison: Comparison, a: Register, b: Register) -> Option<bool> {
+        let line = Line::combined(Two::Compare(comparison), self.line(a)?, self.line(b)?, self.lanes)?;
+        line.everywhere().map(|mask| mask != 0)
     }
 
     #[inline(always)]
@@ -267,6 +276,15 @@ macro_rules! engines {
                                 lanes::select(batch.result(*to, next), condition, accept, reject, lanes);
                             }
                         },
+                        Instruction::Choose { to, comparison, a, b, accept, reject } => {
+                            match batch.holds_everywhere(*comparison, *a, *b) {
+                                Some(holds) => batch.copy(*to, if holds { *accept } else { *reject }, next),
+                                None => {
+                                    let operands = [*a, *b, *accept, *reject].map(|register| batch.operand(register));
+                                    lanes::choose(*comparison, batch.result(*to, next), operands, lanes);
+                                }
+                            }
+                        }
                         Instruction::Copy { to, from } => batch.copy(*to, *from, next),
                         Instruction::Assign { to, from } => batch.assign(*to, *from),
                         Instruction::Pick { to, base, terms } => batch.chosen(*base, terms, to, false),

@@ -1,7 +1,7 @@
 //! Which instructions do the work of operators, mathematical functions and conversions.
 
 use super::{Builder, Frame, Result, Value};
-use crate::interp::program::{Instruction, One, Register, Two};
+use crate::interp::program::{Comparison, Instruction, One, Register, Two};
 use crate::ir::{BinaryOperator, Expression, Handle, MathFunction, Scalar};
 
 /// The instruction of `min` or `max`.
@@ -35,10 +35,15 @@ impl<'a> Builder<'a> {
                 out.push(Instruction::Copy { to, from: values[0] });
                 return Ok(());
             }
-            MathFunction::Min | MathFunction::Max | MathFunction::Powf | MathFunction::Atan2 => {
+            MathFunction::Min
+            | MathFunction::Max
+            | MathFunction::Copysign
+            | MathFunction::Powf
+            | MathFunction::Atan2 => {
                 let operation = match function {
                     MathFunction::Min => min,
                     MathFunction::Max => max,
+                    MathFunction::Copysign => Two::Copysign,
                     MathFunction::Powf => Two::Powf,
                     _ => Two::Atan2,
                 };
@@ -46,13 +51,10 @@ impl<'a> Builder<'a> {
                 return Ok(());
             }
             MathFunction::Clamp => {
-                let above = self.two(max, values[0], values[1], out);
                 if float {
-                    let within = self.two(min, above, values[2], out);
-                    let nan = self.one();
-                    out.push(Instruction::One { operation: One::IsNan, to: nan, a: values[0] });
-                    out.push(Instruction::Select { to, condition: nan, accept: values[0], reject: within });
+                    self.clamp_float(to, [values[0], values[1], values[2]], out);
                 } else {
+                    let above = self.two(max, values[0], values[1], out);
                     out.push(Instruction::Two { operation: min, to, a: above, b: values[2] });
                 }
                 return Ok(());
@@ -192,11 +194,16 @@ const fn wrap(to: Scalar) -> One {
 
 /// The instruction of an operator, and whether its sides change places.
 pub(super) fn binary(operator: BinaryOperator, scalar: Scalar) -> (Two, bool) {
+    use Comparison as C;
+    const LESS: [C; 3] = [C::LessFloat, C::LessSigned, C::LessUnsigned];
+    const LESS_EQUAL: [C; 3] = [C::LessEqualFloat, C::LessEqualSigned, C::LessEqualUnsigned];
     let pick = |float, signed, unsigned| match scalar {
         Scalar::F32 => float,
         Scalar::I32 => signed,
         _ => unsigned,
     };
+    let compare =
+        |[float, signed, unsigned]: [C; 3]| pick(Two::Compare(float), Two::Compare(signed), Two::Compare(unsigned));
     match operator {
         BinaryOperator::Add => (pick(Two::AddFloat, Two::Add, Two::Add), false),
         BinaryOperator::Subtract => (pick(Two::SubtractFloat, Two::Subtract, Two::Subtract), false),
@@ -210,11 +217,19 @@ pub(super) fn binary(operator: BinaryOperator, scalar: Scalar) -> (Two, bool) {
         BinaryOperator::ShiftRight => {
             (pick(Two::ShiftRightUnsigned, Two::ShiftRightSigned, Two::ShiftRightUnsigned), false)
         }
-        BinaryOperator::Equal => (pick(Two::EqualFloat, Two::Equal, Two::Equal), false),
-        BinaryOperator::NotEqual => (pick(Two::NotEqualFloat, Two::NotEqual, Two::NotEqual), false),
-        BinaryOperator::Less => (pick(Two::LessFloat, Two::LessSigned, Two::LessUnsigned), false),
-        BinaryOperator::LessEqual => (pick(Two::LessEqualFloat, Two::LessEqualSigned, Two::LessEqualUnsigned), false),
-        BinaryOperator::Greater => (pick(Two::LessFloat, Two::LessSigned, Two::LessUnsigned), true),
-        BinaryOperator::GreaterEqual => (pick(Two::LessEqualFloat, Two::LessEqualSigned, Two::LessEqualUnsigned), true),
+        BinaryOperator::Equal => (compare([C::EqualFloat, C::Equal, C::Equal]), false),
+        BinaryOperator::NotEqual => (compare([C::NotEqualFloat, C::NotEqual, C::NotEqual]), false),
+        BinaryOperator::Less => (compare(LESS), false),
+        BinaryOperator::LessEqual => (compare(LESS_EQUAL), false),
+        BinaryOperator::Greater => (compare(LESS), true),
+        BinaryOperator::GreaterEqual => (compare(LESS_EQUAL), true),
+    }
+}
+
+/// The comparison that an operator is, and whether its sides change places.
+pub(super) fn comparison(operator: BinaryOperator, scalar: Scalar) -> Option<(Comparison, bool)> {
+    match binary(operator, scalar) {
+        (Two::Compare(comparison), swapped) => Some((comparison, swapped)),
+        _ => None,
     }
 }

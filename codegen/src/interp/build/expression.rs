@@ -1,9 +1,10 @@
 //! Expressions: each leaves its value in registers, its own or those that the caller wants it in. Calls are inlined.
 
 use super::arithmetic::binary;
+use super::place::is_memory;
 use super::{Builder, FIXED, Frame, Result, Value, words_of};
 use crate::artefact::ParamRole;
-use crate::interp::program::{Bound, Constant, Given, Instruction, One, Register, Term, Two};
+use crate::interp::program::{Bound, Constant, Given, Held, Instruction, One, Register, Term, Two};
 use crate::ir::{
     Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, MathFunction, Root,
     Scalar, Statement, StatementKind, Type, UnaryOperator,
@@ -201,6 +202,7 @@ impl<'a> Builder<'a> {
                             | Instruction::Math { .. }
                             | Instruction::Wide { .. }
                             | Instruction::Select { .. }
+                            | Instruction::Choose { .. }
                             | Instruction::Copy { .. }
                     )
                 }) {
@@ -251,21 +253,16 @@ impl<'a> Builder<'a> {
                 }
                 Ok(Value { registers: to, stable: true })
             }
-            ExpressionKind::Select { condition, accept, reject } => {
-                let condition = self.expression(frame, *condition, None, out)?.registers;
-                let accept = self.expression(frame, *accept, None, out)?.registers;
-                let reject = self.expression(frame, *reject, None, out)?.registers;
-                let to = self.target(want, words);
-                for (i, to) in to.iter().enumerate() {
-                    // As many words for each condition.
-                    let condition = condition[i * condition.len() / accept.len().max(1)];
-                    out.push(Instruction::Select { to: *to, condition, accept: accept[i], reject: reject[i] });
-                }
-                Ok(Value { registers: to, stable: true })
-            }
+            ExpressionKind::Select { .. } => self.select(frame, handle, want, out),
             ExpressionKind::Convert(value) => {
                 let from = self.scalar_of(frame.function, *value)?;
                 let to = self.scalar_of(frame.function, handle)?;
+                if let (Scalar::F16, Scalar::F32, ExpressionKind::Load(place)) =
+                    (from, to, &frame.function.expressions[*value].kind)
+                    && is_memory(place.root)
+                {
+                    return self.load_held(frame, place, Some(Held::Float), want, out);
+                }
                 let value = self.expression(frame, *value, None, out)?;
                 self.convert(from, to, value, want, out)
             }

@@ -13,12 +13,18 @@ pub(super) enum Walked {
     Lanes(u32, Scalar),
 }
 
-pub(super) fn parts(registers: &[Register], scalars: &[(u32, Held)]) -> Vec<Part> {
+/// The parts of a value of scalars; each is held so, if that is given, rather than as its type says.
+pub(super) fn parts(registers: &[Register], scalars: &[(u32, Held)], so: Option<Held>) -> Vec<Part> {
     registers
         .iter()
         .zip(scalars)
-        .map(|(register, (offset, held))| Part { register: *register, offset: *offset, held: *held })
+        .map(|(register, (offset, held))| Part { register: *register, offset: *offset, held: so.unwrap_or(*held) })
         .collect()
+}
+
+/// Whether a place is in memory, not in registers.
+pub(super) const fn is_memory(root: Root) -> bool {
+    matches!(root, Root::Binding(_) | Root::Workgroup(_))
 }
 
 impl<'a> Builder<'a> {
@@ -38,10 +44,22 @@ impl<'a> Builder<'a> {
             out.push(Instruction::Pick { to: to.clone(), base: registers[0], terms });
             return Ok(Value { registers: to, stable: true });
         }
+        self.load_held(frame, place, None, want, out)
+    }
+
+    /// Loads what is not private; each of its words is held so, if that is given, rather than as its type says.
+    pub(super) fn load_held(
+        &mut self,
+        frame: &mut Frame<'_>,
+        place: &Place,
+        held: Option<Held>,
+        want: Option<&[Register]>,
+        out: &mut Vec<Instruction>,
+    ) -> Result<Value> {
         let (address, ty) = self.address(frame, place, out)?;
         let scalars = self.scalars_of(ty)?;
         let to = self.target(want, scalars.len() as u32);
-        let parts = parts(&to, &scalars);
+        let parts = parts(&to, &scalars, held);
         out.push(Instruction::Load { address, parts });
         Ok(Value { registers: to, stable: true })
     }
@@ -51,6 +69,7 @@ impl<'a> Builder<'a> {
         frame: &mut Frame<'_>,
         place: &Place,
         value: &[Register],
+        held: Option<Held>,
         out: &mut Vec<Instruction>,
     ) -> Result<()> {
         if let Root::Local(_) | Root::Argument(_) = place.root {
@@ -74,7 +93,7 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         let (address, ty) = self.address(frame, place, out)?;
-        let parts = parts(value, &self.scalars_of(ty)?);
+        let parts = parts(value, &self.scalars_of(ty)?, held);
         out.push(Instruction::Store { address, parts });
         Ok(())
     }

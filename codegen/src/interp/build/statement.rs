@@ -1,9 +1,9 @@
 //! Statements: control flow becomes instructions with bodies, under the mask of active lanes.
 
 use super::arithmetic::{binary, extreme};
-use super::place::Walked;
+use super::place::{Walked, is_memory};
 use super::{Builder, FIXED, Frame, Result, words_of};
-use crate::interp::program::{AtomicOperation, Combine, Constant, Instruction, Register, Two, Wide};
+use crate::interp::program::{AtomicOperation, Combine, Comparison, Constant, Held, Instruction, Register, Two, Wide};
 use crate::ir::{
     AtomicFunction, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, Scalar, Statement,
     StatementKind, SubgroupFunction, SubgroupOperator, UnaryOperator,
@@ -83,8 +83,20 @@ impl<'a> Builder<'a> {
                 }
             }
             StatementKind::Store { place, value } => {
-                let value = self.expression(frame, *value, None, out)?;
-                self.store(frame, place, &value.registers, out)?;
+                let function = frame.function;
+                // Memory takes a float as the half that is nearest to it.
+                let (value, held) = match function.expressions[*value].kind {
+                    ExpressionKind::Convert(float)
+                        if is_memory(place.root)
+                            && self.scalar_of(function, *value)? == Scalar::F16
+                            && self.scalar_of(function, float)? == Scalar::F32 =>
+                    {
+                        (float, Some(Held::Float))
+                    }
+                    _ => (*value, None),
+                };
+                let value = self.expression(frame, value, None, out)?;
+                self.store(frame, place, &value.registers, held, out)?;
             }
             StatementKind::Evaluate(value) => {
                 self.expression(frame, *value, None, out)?;
@@ -109,7 +121,7 @@ impl<'a> Builder<'a> {
                     let mut any = None;
                     for value in &case.values {
                         let literal = self.constant(Constant::Literal(*value));
-                        let mut test = self.two(Two::Equal, selector, literal, out);
+                        let mut test = self.two(Two::Compare(Comparison::Equal), selector, literal, out);
                         if let Some(before) = any {
                             test = self.two(Two::Or, before, test, out);
                         }
@@ -360,7 +372,8 @@ impl<'a> Builder<'a> {
                 Instruction::Wide { operation, to: vec![to], from: [a, b].concat() }
             }
             scalar => {
-                let operation = if scalar.is_signed() { Two::LessSigned } else { Two::LessUnsigned };
+                let operation =
+                    Two::Compare(if scalar.is_signed() { Comparison::LessSigned } else { Comparison::LessUnsigned });
                 Instruction::Two { operation, to, a: a[0], b: b[0] }
             }
         });

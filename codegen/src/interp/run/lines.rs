@@ -2,7 +2,7 @@
 //! without looking at lanes.
 
 use crate::interp::lanes::mask;
-use crate::interp::program::Two;
+use crate::interp::program::{Comparison, Two};
 
 /// `first + lane * step` in each lane, wrapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +53,10 @@ impl Line {
             Two::ShiftLeft => b.everywhere().map(|by| scaled(a, 1u32.wrapping_shl(by))),
             Two::DivideUnsigned => Some(a.divided(b.everywhere()?, lanes)?[0]),
             Two::RemainderUnsigned => Some(a.divided(b.everywhere()?, lanes)?[1]),
-            Two::LessUnsigned => Self::less(a, b, lanes, false, false),
-            Two::LessSigned => Self::less(a, b, lanes, true, false),
-            Two::LessEqualUnsigned => Self::less(a, b, lanes, false, true),
-            Two::LessEqualSigned => Self::less(a, b, lanes, true, true),
+            Two::Compare(Comparison::LessUnsigned) => Self::less(a, b, lanes, false, false),
+            Two::Compare(Comparison::LessSigned) => Self::less(a, b, lanes, true, false),
+            Two::Compare(Comparison::LessEqualUnsigned) => Self::less(a, b, lanes, false, true),
+            Two::Compare(Comparison::LessEqualSigned) => Self::less(a, b, lanes, true, true),
             _ => None,
         }
     }
@@ -114,10 +114,10 @@ mod tests {
             Two::ShiftLeft,
             Two::DivideUnsigned,
             Two::RemainderUnsigned,
-            Two::LessUnsigned,
-            Two::LessSigned,
-            Two::LessEqualUnsigned,
-            Two::LessEqualSigned,
+            Two::Compare(Comparison::LessUnsigned),
+            Two::Compare(Comparison::LessSigned),
+            Two::Compare(Comparison::LessEqualUnsigned),
+            Two::Compare(Comparison::LessEqualSigned),
         ];
         let lines = || numbers.iter().flat_map(|first| steps.iter().map(|step| Line { first: *first, step: *step }));
         let spread = |line: Line| -> [u32; LANES] { std::array::from_fn(|lane| line.at(lane)) };
@@ -139,7 +139,10 @@ mod tests {
         assert_eq!(Line::combined(Two::RemainderUnsigned, index, row, 1024), Some(Line { first: 0, step: 1 }));
         assert_eq!(Line::combined(Two::DivideUnsigned, index, row, 1024), Some(Line::same(1)));
         assert_eq!(Line::combined(Two::RemainderUnsigned, index, row, 4097), None);
-        assert_eq!(Line::combined(Two::LessUnsigned, index, Line::same(4096 + 7), 7), Some(Line::same(u32::MAX)));
-        assert_eq!(Line::combined(Two::LessUnsigned, index, Line::same(4096 + 7), 8), None);
+        assert_eq!(
+            Line::combined(Two::Compare(Comparison::LessUnsigned), index, Line::same(4096 + 7), 7),
+            Some(Line::same(u32::MAX))
+        );
+        assert_eq!(Line::combined(Two::Compare(Comparison::LessUnsigned), index, Line::same(4096 + 7), 8), None);
     }
 }

@@ -5,10 +5,10 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
-use super::Batch;
 use super::lines::Line;
-use crate::interp::lanes;
+use super::{Batch, halves};
 use crate::interp::program::{Address, AtomicOperation, Bound, Held, Part, Register, Term, Where};
+use crate::interp::{lanes, math};
 use crate::ir::Order;
 
 /// Where a part of a value lies, once a place's fixed parts are known.
@@ -60,15 +60,17 @@ impl Held {
             Self::SignedByte => i32::from((bits as u8).cast_signed()).cast_unsigned(),
             Self::SignedHalf => i32::from(bits.cast_signed()).cast_unsigned(),
             Self::Upper => u32::from(bits) << 16,
+            Self::Float => math::half_to_f32(bits.into()).to_bits(),
             Self::Word | Self::Half | Self::Byte => bits.into(),
         }
     }
 
     /// What memory holds for a word.
     #[inline(always)]
-    const fn cut(self, word: u32) -> u16 {
+    fn cut(self, word: u32) -> u16 {
         match self {
             Self::Upper => (word >> 16) as u16,
+            Self::Float => math::f32_to_half(f32::from_bits(word)) as u16,
             _ => word as u16,
         }
     }
@@ -328,6 +330,8 @@ impl Batch<'_> {
             match part.held {
                 Held::Word => gather(to, from, apart, self.lanes, |word: u32| word),
                 Held::Half => gather(to, from, apart, self.lanes, |bits: u16| Held::Half.extend(bits)),
+                Held::Float if apart == 2 => halves::widen(from.cast(), to, self.lanes),
+                Held::Float => gather(to, from, apart, self.lanes, |bits: u16| Held::Float.extend(bits)),
                 Held::SignedHalf => gather(to, from, apart, self.lanes, |bits: u16| Held::SignedHalf.extend(bits)),
                 Held::Upper => gather(to, from, apart, self.lanes, |bits: u16| Held::Upper.extend(bits)),
                 Held::Byte => gather(to, from, apart, self.lanes, |bits: u8| Held::Byte.extend(bits.into())),
@@ -390,6 +394,8 @@ impl Batch<'_> {
                 Held::Word if apart == 4 && std::ptr::eq(from, to.cast()) => {}
                 Held::Word => scatter(to, from, apart, self.lanes, |word| word),
                 Held::Half => scatter(to, from, apart, self.lanes, |word| Held::Half.cut(word)),
+                Held::Float if apart == 2 => halves::narrow(from, to.cast(), self.lanes),
+                Held::Float => scatter(to, from, apart, self.lanes, |word| Held::Float.cut(word)),
                 Held::SignedHalf => scatter(to, from, apart, self.lanes, |word| Held::SignedHalf.cut(word)),
                 Held::Upper => scatter(to, from, apart, self.lanes, |word| Held::Upper.cut(word)),
                 Held::Byte | Held::SignedByte => scatter(to, from, apart, self.lanes, |word| word as u8),
