@@ -57,7 +57,10 @@ fn open(validate: bool) -> Vec<Subject> {
                 subjects.push(Subject { name: kind.name().to_owned(), device });
             }
             Err(error) => {
-                assert!(!required.iter().any(|name| name.eq_ignore_ascii_case(kind.name())), "{kind} is required: {error}");
+                assert!(
+                    !required.iter().any(|name| name.eq_ignore_ascii_case(kind.name())),
+                    "{kind} is required: {error}"
+                );
                 eprintln!("not tested on {kind}: {error}");
             }
         }
