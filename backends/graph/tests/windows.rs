@@ -6,7 +6,8 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Values, compare, computes, devices, tolerance};
+use common::{Values, check, compare, computes, devices, tolerance};
+use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::ops::pull::sample::{GridSample, Outside, Sampling};
 use trefoil_graph::ops::{Alignment, BlockOrder, Interpolation, Nearest, Pooling, ResizeAxis, Window};
 use trefoil_graph::{
@@ -348,7 +349,143 @@ fn neighbours_without_weight_count() {
         let y = case.graph.resize(x, &[ResizeAxis::new(2)], interpolation);
         case.output(y);
     }
+    // With weights along two axes, of which either may be 0.
+    let x = case.given(Values::F32(vec![1.0, 2.0, -3.0, f32::INFINITY]), &[2, 2]);
+    for extents in [[2i64, 2], [3, 2], [1, 3], [5, 4]] {
+        let y = case.graph.resize(x, &extents.map(ResizeAxis::new), Interpolation::Linear);
+        case.output(y);
+    }
     case.check();
+}
+
+/// What the processor has beside the expression.
+const ON_HOST: &str = "linear resize on the host";
+
+/// By a function of the processor itself, which is what it takes, and by the expression.
+#[test]
+fn linear_resizes_on_the_processor() {
+    // To more elements and to fewer, to one and from one, by odd factors; of one row and of many; over one, two and three axes.
+    let all: [(&[usize], &[i64]); 15] = [
+        (&[2, 3, 8], &[16]),
+        (&[2, 3, 17], &[5]),
+        (&[3, 2, 1], &[7]),
+        (&[1, 4, 9], &[1]),
+        (&[5, 3], &[3]),
+        (&[2, 3, 5, 7], &[10, 14]),
+        (&[1, 2, 9, 12], &[4, 5]),
+        (&[2, 1, 1, 6], &[3, 1]),
+        (&[1, 1, 13, 1], &[1, 29]),
+        (&[3, 4, 6, 6], &[6, 6]),
+        (&[2, 1, 3, 4, 5], &[5, 2, 9]),
+        (&[1, 2, 1, 1, 1], &[2, 2, 2]),
+        (&[2, 3, 4], &[3, 2, 7]),
+        // Few of many elements.
+        (&[1, 2, 100], &[3]),
+        (&[2, 2, 3, 70], &[4, 2]),
+    ];
+    let alignments = [
+        Alignment::HalfPixel,
+        Alignment::Corners,
+        Alignment::Asymmetric,
+        Alignment::At { step: 5, start: -3, over: 7 },
+        Alignment::At { step: -3, start: 11, over: 4 },
+    ];
+    for element in [F32, ElementType::F16, ElementType::BF16] {
+        let mut case = Case::new(element);
+        for (from, to) in all {
+            // Its first two axes lie in memory the other way round.
+            let x = case.input(from);
+            for alignment in &alignments {
+                let axis = |extent: &i64| ResizeAxis { extent: Dim::from(*extent), alignment: alignment.clone() };
+                let axes: Vec<ResizeAxis> = to.iter().map(axis).collect();
+                let y = case.graph.resize(x, &axes, Interpolation::Linear);
+                case.output(y);
+            }
+        }
+        let inputs: Vec<(&str, Values)> =
+            case.inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+        let resize = case.graph.nodes().iter().find(|node| node.op.name() == "resize").unwrap();
+        let ways = resize.op.kind().ways();
+        assert!(ways.len() == 2 && ways.contains(&ON_HOST), "{ways:?}");
+        for device in devices().iter().filter(|device| device.kind() == DeviceKind::Cpu) {
+            for forced in [None, Some(ways[0]), Some(ways[1])] {
+                let force = forced.map(|way| ("resize".to_owned(), way.to_owned())).into_iter().collect();
+                let options = Options { force, ..Options::default() };
+                let executable = Executable::compile(&case.graph, &Model::new(), device, &options).unwrap();
+                compare(&case.graph, &executable, &inputs, &Extents::new(), case.tolerance);
+                let (told, way) = (executable.explain(), forced.unwrap_or(ON_HOST));
+                let taken = told.decisions.iter().filter(|decision| decision.candidate == way).count();
+                assert_eq!(taken, all.len() * alignments.len(), "{way}: {told}");
+            }
+        }
+    }
+}
+
+/// Elements at places of elements are these.
+#[test]
+fn linear_resizes_to_places_of_elements_are_exact() {
+    let mut case = Case::new(F32);
+    case.tolerance = 0.0;
+    let at = |extent: usize, [step, start, over]: [i32; 3]| ResizeAxis {
+        extent: Dim::from(extent),
+        alignment: Alignment::At { step, start, over },
+    };
+    let x = case.input(&[2, 3, 7, 11]);
+    for axes in [
+        vec![at(11, [1, 0, 1])],
+        vec![at(4, [2, 0, 1]), at(20, [3, -9, 3])],
+        vec![at(3, [-1, 2, 1]), at(9, [-1, 8, 1]), at(5, [10, 0, 5])],
+    ] {
+        let y = case.graph.resize(x, &axes, Interpolation::Linear);
+        case.output(y);
+    }
+    case.check();
+}
+
+/// Images and extents that each run decides.
+#[test]
+fn linear_resizes_of_as_many_elements_as_each_run_wants() {
+    let (images, n) = (Symbol::new("images", 0, 3).unwrap(), Symbol::new("n", 1, 12).unwrap());
+    for element in [F32, ElementType::F16] {
+        let mut graph = Graph::new();
+        let x = graph.input("x", element, (&images, 2, &n, 8)).unwrap();
+        for (name, alignment) in [("edges", Alignment::HalfPixel), ("corners", Alignment::Corners)] {
+            let axis = |extent: Dim| ResizeAxis { extent, alignment: alignment.clone() };
+            let larger = [axis(Dim::from(&n) * 2i64), axis(Dim::from(13))];
+            let y = graph.resize(x, &larger, Interpolation::Linear).unwrap();
+            graph.output(&format!("larger by {name}"), y).unwrap();
+            let fixed = [axis(Dim::from(5)), axis(Dim::from(&n))];
+            let y = graph.resize(x, &fixed, Interpolation::Linear).unwrap();
+            graph.output(&format!("of five rows by {name}"), y).unwrap();
+        }
+        for device in devices() {
+            let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+            for [count, extent] in [[1usize, 1], [3, 12], [0, 5], [2, 7]] {
+                let extents = Extents::with([(&images, count as i64), (&n, extent as i64)]).unwrap();
+                let values = Values::of(element, count * 2 * extent * 8, 1, 2.0);
+                compare(&graph, &executable, &[("x", values)], &extents, tolerance(element));
+            }
+        }
+    }
+}
+
+/// A part of a tensor, and one of which each element is read several times; and along no axis.
+#[test]
+fn linear_resizes_of_views() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", F32, shape(&[3, 6, 10])).unwrap();
+    let part = graph.narrow(x, 2, 3, 5).unwrap();
+    let row = graph.narrow(x, 1, 2, 1).unwrap();
+    let rows = graph.expand(row, shape(&[3, 4, 10])).unwrap();
+    for (name, x) in [("part", part), ("rows", rows)] {
+        let y = graph.resize(x, &[ResizeAxis::new(7), ResizeAxis::new(9)], Interpolation::Linear).unwrap();
+        graph.output(name, y).unwrap();
+    }
+    let same = graph.resize(x, &[], Interpolation::Linear).unwrap();
+    graph.output("same", same).unwrap();
+    for device in devices() {
+        check(&graph, &device, &[("x", Values::of(F32, 180, 1, 2.0))], &Extents::new(), tolerance(F32));
+    }
 }
 
 /// Sums with the coefficient are of doubles too.

@@ -16,6 +16,7 @@ pub mod number;
 mod one_row;
 pub mod product;
 pub mod reductions;
+pub mod resize;
 pub mod rows;
 pub mod sort;
 mod tile;

@@ -73,7 +73,7 @@ pub fn lengths(name: &str, sizes: &[i64]) -> Result<Vec<usize>, String> {
 }
 
 /// How many of some bytes are whole elements.
-fn whole<T>(bytes: usize) -> usize {
+pub fn whole<T>(bytes: usize) -> usize {
     bytes / size_of::<T>().max(1) * size_of::<T>()
 }
 

@@ -1,6 +1,9 @@
 //! Tensors at other sizes, by interpolation along some of the last axes.
 //!
-//! Where an element of the result lies in `x` is a fraction of integers, so that what is nearest is exact at any size; weights are floats.
+//! Where an element of the result lies in `x` is a fraction of integers, so that what is nearest is exact at any size; weights are floats. On the processor itself a function of its own resizes linearly (`host`).
+
+#[cfg(feature = "cpu")]
+mod host;
 
 use super::{Tap, at, attribute_error, each, weighted};
 use crate::dim::Dim;
@@ -193,7 +196,9 @@ impl Op for Resize {
     fn kind(&self) -> OpKind<'_> {
         match self.interpolation {
             Interpolation::Nearest(_) => OpKind::Pull(Pull::moves(self)),
-            Interpolation::Linear | Interpolation::Cubic { .. } => OpKind::Pull(Pull::computes(self)),
+            #[cfg(feature = "cpu")]
+            Interpolation::Linear => OpKind::Pull(Pull::computes(self).unless(vec![Box::new(host::Rows(self))])),
+            _ => OpKind::Pull(Pull::computes(self)),
         }
     }
 }
