@@ -225,18 +225,22 @@ pub(super) fn f32_to_brain(value: f32) -> u32 {
 }
 
 /// The quotient of integers, by division of `f64`: the rounded quotient of two 32-bit integers never reaches the next integer, and vectors
-/// have no integer division.
+/// have no integer division, nor a conversion that asks whether a number fits.
 #[inline(always)]
 pub(super) fn divide_u32(x: u32, y: u32) -> u32 {
-    let quotient = (f64::from(x) / f64::from(y)) as u32;
+    let quotient = f64::from(x) / f64::from(y.max(1));
+    // SAFETY: the divisor is 1 or more, so that this is from 0 to the largest integer.
+    let quotient: u32 = unsafe { quotient.to_int_unchecked() };
     if y == 0 { 0 } else { quotient }
 }
 
 /// As [`divide_u32`]; `MIN / -1` is `MIN`.
 #[inline(always)]
 pub(super) fn divide_i32(x: i32, y: i32) -> i32 {
+    let quotient = f64::from(x) / f64::from(if y == 0 { 1 } else { y });
     // 2^31, the only quotient that does not fit, wraps through i64.
-    let quotient = (f64::from(x) / f64::from(y)) as i64 as i32;
+    // SAFETY: the divisor is 1 or more in size, so that this is no larger than 2^31.
+    let quotient = unsafe { quotient.to_int_unchecked::<i64>() } as i32;
     if y == 0 { 0 } else { quotient }
 }
 
@@ -287,6 +291,18 @@ mod tests {
         for (name, low, high, found, exact) in rows {
             let (error, x) = worst(low, high, found, exact);
             assert!(error <= 1.0, "{name}({x}) is off by {error} units in the last place");
+        }
+    }
+
+    #[test]
+    fn quotients_of_integers_are_theirs() {
+        let near = |of: i64| (-2..=2).map(move |beside| of + beside);
+        let kinds = [0, 3, 10, 1 << 16, 1 << 24, (1 << 31) - 1, 1 << 31, 3 << 30, (1 << 32) - 1];
+        let numbers: Vec<u32> = kinds.into_iter().flat_map(near).map(|number| number as u32).collect();
+        for (x, y) in numbers.iter().flat_map(|x| numbers.iter().map(move |y| (*x, *y))) {
+            assert_eq!(divide_u32(x, y), x.checked_div(y).unwrap_or(0), "{x} / {y}");
+            let (x, y) = (x.cast_signed(), y.cast_signed());
+            assert_eq!(divide_i32(x, y), if y == 0 { 0 } else { x.wrapping_div(y) }, "{x} / {y}");
         }
     }
 
