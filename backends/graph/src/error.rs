@@ -158,7 +158,7 @@ pub enum Error {
     /// A name that the graph or model does not have.
     #[error("there is no {what} `{name}`; there are: {known}")]
     Unknown {
-        /// `input`, `output`, `param` or `symbol`.
+        /// `input`, `output`, `param`, `state` or `symbol`.
         what: &'static str,
         /// The name.
         name: String,
@@ -194,7 +194,7 @@ pub enum Error {
     /// Elements of another type.
     #[error("{what} `{name}`: elements of type {given} given, {expected} expected{hint}", hint = as_given(.what, .given))]
     ElementType {
-        /// `input`, `output` or `param`.
+        /// `input`, `output`, `param` or `state`.
         what: &'static str,
         /// Its name.
         name: String,

@@ -40,7 +40,7 @@ pub use dim::{Dim, DimError, Extents, Symbol};
 pub use eager::{Eager, EagerOptions, EagerTensor};
 pub use error::{Error, Result};
 pub use executable::{
-    Elements, Executable, Finished, InputId, OutputId, Outputs, Pending, Plans, PlansStatistics, QueuedRun, Run,
+    Elements, Executable, Finished, InputId, OutputId, Outputs, Pending, Plans, PlansStatistics, QueuedRun, Run, Which,
 };
 pub use explain::Explanation;
 pub use graph::{Graph, GraphError, Tensor};
